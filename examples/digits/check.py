@@ -21,7 +21,7 @@ ACCURACY_MARGIN = 0.01
 LOSS_TOLERANCE = 1e-6
 SHOWN = 12  # findings of a kind that are printed
 
-FIELDS = {"step": int, "epoch": int, "rank": int, "size": int, "pass": int, "samples": list,
+FIELDS = {"step": int, "view": int, "rank": int, "size": int, "epoch": int, "samples": list,
           "counted": list, "loss": (int, float), "params": str}
 
 
@@ -38,8 +38,7 @@ class Step:
 
     @property
     def epoch(self):
-        """The pass over the data; the log's own `epoch` is the view's number."""
-        return self.lines[0][1]["pass"]
+        return self.lines[0][1]["epoch"]
 
 
 class Run:
@@ -81,11 +80,11 @@ def _read_line(run, worker, number, text):
     except ValueError:
         run.find("log", "%s: is not JSON" % where)
         return
-    if "pass_end" in line:
-        known = run.epoch_ends.setdefault(line["pass_end"], line)
+    if "epoch_end" in line:
+        known = run.epoch_ends.setdefault(line["epoch_end"], line)
         if known["accuracy"] != line["accuracy"]:
             run.find("diverged", "%s: after epoch %d the accuracy is %s, elsewhere %s"
-                     % (where, line["pass_end"], line["accuracy"], known["accuracy"]))
+                     % (where, line["epoch_end"], line["accuracy"], known["accuracy"]))
         return
     wrong = [name for name, kind in FIELDS.items() if not isinstance(line.get(name), kind)]
     if wrong:
@@ -123,14 +122,14 @@ def _came_back(before, after):
     lie at least two views, one without it and one with it again. The steps that it slept through
     are in the others' logs, or in none, which is found as a step that no worker completed.
     """
-    return after["step"] > before["step"] and after["epoch"] >= before["epoch"] + 2
+    return after["step"] > before["step"] and after["view"] >= before["view"] + 2
 
 
 def _check_attendance(run, step, left_after, may_return):
     """Every worker of the step's view has a line, or left before it could write one. `may_return`
     has the last line of each worker that can have come back once more and died in its first step.
     """
-    ranks = Counter((line["epoch"], line["rank"]) for _, line in step.lines)
+    ranks = Counter((line["view"], line["rank"]) for _, line in step.lines)
     for (_, rank), count in ranks.items():
         if count > 1:
             run.find("lost step", "step %d: %d workers were rank %d" % (step.number, count, rank))
@@ -152,7 +151,7 @@ def _check_attendance(run, step, left_after, may_return):
 def check_agreement(run):
     """All workers of a step have the same parameters after it and the same idea of what counted."""
     for step in run.in_order():
-        for field, kind in (("params", "diverged"), ("counted", "samples"), ("pass", "samples")):
+        for field, kind in (("params", "diverged"), ("counted", "samples"), ("epoch", "samples")):
             by_value = defaultdict(list)
             for worker, line in step.lines:
                 by_value[json.dumps(line[field])].append(worker)
@@ -264,7 +263,7 @@ def judge(directory, margin=ACCURACY_MARGIN):
         "ok": not run.findings,
         "steps": len(run.steps),
         "stepsLost": len(run.findings.get("lost step", [])),
-        "epochs": len({line["pass"] for line in lines}),
+        "epochs": len({line["epoch"] for line in lines}),
         "workers": len(run.workers),
         "worldSizes": sizes(run),
         "accuracy": reached,

@@ -53,14 +53,14 @@ def train(state, data, arguments, audit):
             done = state.sampler.last_settled
             if done is None:
                 continue  # dropped by mistake and let in again: the step was the others'
-            audit.write(step=rm.last_step().step, epoch=view.number, rank=view.rank, size=view.size,
-                        **{"pass": epoch}, samples=done.own, counted=done.counted,
+            audit.write(step=rm.last_step().step, view=view.number, rank=view.rank, size=view.size,
+                        epoch=epoch, samples=done.own, counted=done.counted,
                         loss=loss.item(), params=digits.hash_of(state.model))
             rm.report(loss=loss.item(), samples=state.sampler.done,
                       total_steps=arguments.epochs * math.ceil(len(data) / digits.GLOBAL_BATCH))
         if state.sampler.last_settled is not None:  # a joiner may come when an epoch has just ended
             accuracy = digits.accuracy_of(state.model, data)
-            audit.write(pass_end=epoch, step=rm.last_step().step, accuracy=accuracy)
+            audit.write(epoch_end=epoch, step=rm.last_step().step, accuracy=accuracy)
             rm.report(accuracy=accuracy)
 
 

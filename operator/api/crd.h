@@ -1,5 +1,5 @@
-// The CustomResourceDefinition of crds/, built in: the embedded API server validates by it, and the
-// parser takes from it what a pod template may hold.
+// The CustomResourceDefinition of crds/, built into the program: the embedded API server validates
+// by it, and the parser takes the allowed fields of a pod template from it.
 //
 // Everything here is constant after the first call; any thread.
 #pragma once

@@ -1,5 +1,5 @@
-// The CRD and the C++ types tell one API twice, for the API server and for us. Here the parser is
-// asked, field by field, whether it says the same as crds/.
+// The CRD and the C++ types define one API twice, for the API server and for us. This test asks the
+// parser, field by field, whether it agrees with crds/.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using Pointer = Json::json_pointer;
 
 constexpr char kNobodysField[] = "zzzzzzzzzzzz";
 
-// Fields that may be left out and then have no value: what isn't here needs a default.
+// Optional fields without a value by default; all other optional fields need a default.
 const std::set<std::string> kNoDefault = {
     "spec.elasticPolicy.maxReplicas",
     "spec.runPolicy.ttlSecondsAfterFinished",
@@ -43,16 +43,16 @@ std::string ReadCrd() {
 
 // One property of the schema and where it stands in a manifest.
 struct Field {
-  std::string path;  // spec.worker.replicas, as errors say it
+  std::string path;  // as in errors: spec.worker.replicas
   Pointer at;        // /spec/worker/replicas
   Json schema;
   bool required = false;
-  bool in_list = false;  // below an element of a list: there is no default for those
+  bool in_list = false;  // below an element of a list, where there are no defaults
   std::string type() const { return schema.value("type", ""); }
 };
 
-// All properties below `parent`, lists with one element [0]. The fields of a pod template are left
-// out: there the parser has no words of its own, it reads the schema (tests/crd tries them all).
+// All properties below `parent`; lists have one element, [0]. The fields of a pod template are
+// omitted, because the parser uses the schema for them (tests/crd tries them all).
 void Collect(const Field& parent, std::vector<Field>* fields) {
   const Json required = parent.schema.value("required", Json::array());
   const Json properties = parent.schema.value("properties", Json::object());
@@ -70,7 +70,7 @@ void Collect(const Field& parent, std::vector<Field>* fields) {
   }
 }
 
-// A value that the schema allows, with everything in it that it knows.
+// A value that the schema allows, with every field that the schema has.
 Json Sample(const Json& schema) {
   if (schema.value("x-kubernetes-int-or-string", false)) return "1";
   const std::string type = schema.at("type");
@@ -92,7 +92,7 @@ FieldErrors ErrorsOf(const Json& manifest) {
   return job ? FieldErrors{} : job.error();
 }
 
-// What the parser says of exactly this field; empty: nothing.
+// The parser's error about exactly this field; empty if there is none.
 std::string ErrorAt(const Json& manifest, const std::string& path) {
   for (const FieldError& error : ErrorsOf(manifest)) {
     if (error.path == path) return error.message;
@@ -123,7 +123,8 @@ class CrdTest : public testing::Test {
              {"metadata", {{"name", "digits"}}},
              {"spec", Sample(schema_["properties"]["spec"])}};
     full_[Pointer("/spec/worker/template/spec/containers/0/name")] = kWorkerContainer;
-    full_[Pointer("/spec/runPolicy/schedulingPolicy/topology")].erase("preferred");  // one of two
+    // Only one of the two may be set.
+    full_[Pointer("/spec/runPolicy/schedulingPolicy/topology")].erase("preferred");
     smallest_ = full_;
     smallest_["spec"] = Json::object();
     smallest_["spec"]["worker"] = {{"replicas", 1},
@@ -145,7 +146,7 @@ class CrdTest : public testing::Test {
   Json schema_;
   std::vector<Field> fields_;
   Json full_;      // every field of the schema
-  Json smallest_;  // none that has a default
+  Json smallest_;  // without fields that have a default
 };
 
 TEST_F(CrdTest, TheParserKnowsEveryFieldOfTheSchema) {

@@ -1,6 +1,6 @@
-// Build tool: turns the CRD's YAML into a header with the same as JSON, which is read many times
-// faster at start.
-//   rm_embed_crd crds/x.yaml crd_json.h
+// Build tool: turns the CRD's YAML into a header with the equivalent JSON, which is parsed many
+// times faster at start.
+// rm_embed_crd crds/x.yaml crd_json.h
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// How exit codes of containers are read.
+// Tells what exit codes of containers mean.
 #pragma once
 
 #include "common/failure_policy/failure_policy.h"

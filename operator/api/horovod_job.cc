@@ -21,7 +21,7 @@ bool IsDnsLabel(const std::string& name) {
   return std::regex_match(name, kLabel);
 }
 
-// Labels or annotations.
+// Reads labels or annotations.
 std::map<std::string, std::string> StringMap(ObjectReader& metadata, const std::string& name) {
   std::map<std::string, std::string> map;
   metadata.Object(name, false, [&](ObjectReader& reader) {
@@ -32,7 +32,7 @@ std::map<std::string, std::string> StringMap(ObjectReader& metadata, const std::
   return map;
 }
 
-// metadata belongs to Kubernetes: only what we need of it is checked.
+// Checks only the fields of metadata that we need: metadata belongs to Kubernetes.
 void ReadMetadata(ObjectReader& metadata, HorovodJob* job) {
   std::string creation, deletion;
   metadata.String("name", &job->name);
@@ -95,7 +95,7 @@ void ReadWorker(ObjectReader& worker, WorkerSpec* spec) {
   worker.RefuseUnknown();
 }
 
-// The key of a label: a name, and before it the domain of whoever gives it a meaning.
+// A valid label key: an optional domain with a slash, and a name.
 bool IsLabelKey(const std::string& key) {
   static const std::regex kKey(
       "([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
@@ -147,7 +147,7 @@ void ReadRunPolicy(ObjectReader& run, RunPolicy* policy) {
   run.RefuseUnknown();
 }
 
-// What a rule matches: at least one element, none of them twice.
+// Reports a list of a rule that is empty, too long, or contains duplicates.
 void CheckMatched(ObjectReader& rule, const char* list, std::size_t most) {
   rule.AtMost(list, most);
   rule.NoTwins(list);
@@ -173,7 +173,7 @@ void ReadReasons(ObjectReader& reader, std::vector<std::string>* reasons) {
 }
 
 void ReadFailureRule(ObjectReader& reader, FailureRule* rule) {
-  // 0 is success; 256 and up can't be an exit code.
+  // 0 is success, and no exit code exceeds 255.
   reader.IntList("onExitCodes", 1, 255, &rule->on_exit_codes);
   CheckMatched(reader, "onExitCodes", 255);
   ReadReasons(reader, &rule->on_reasons);
@@ -228,7 +228,7 @@ Json ReadCollectives(ObjectReader& collectives, bool taken_up) {
                {"encryption", encryption},
                {"fusionThresholdBytes", fusion},
                {"timeline", timeline}};
-  // Pods of jobs that an earlier operator took up have to stay alike.
+  // The default is left out, so that pods of jobs from before this field existed stay as they are.
   if (gpus != "All") read["visibleGpus"] = gpus;
   return read;
 }
@@ -244,7 +244,7 @@ Json FailurePolicyToJson(const FailurePolicy& policy) {
   return {{"rules", std::move(rules)}, {"nodeCooldownSeconds", policy.node_cooldown_seconds}};
 }
 
-// What holds between fields that are each right.
+// Checks rules between fields that are each valid.
 void CheckSizes(const Spec& spec, FieldErrors* errors) {
   const ElasticPolicy& elastic = spec.elastic_policy;
   const std::string path = "spec.elasticPolicy.";
@@ -253,9 +253,9 @@ void CheckSizes(const Spec& spec, FieldErrors* errors) {
     errors->push_back(
         {path + "minReplicas", fmt::format("{} is more than maxReplicas ({})", elastic.min_replicas,
                                            *elastic.max_replicas)});
-    return;  // what replicas would be compared with makes no sense
+    return;  // comparing replicas with these bounds makes no sense
   }
-  const bool none = replicas == 0;  // as if it were suspended
+  const bool none = replicas == 0;  // treated as suspended
   if (std::int64_t{replicas} * spec.slots_per_worker > kMaxWorkers) {
     errors->push_back(
         {"spec.worker.replicas", fmt::format("{} with {} slotsPerWorker is more than {} workers",
@@ -298,8 +298,8 @@ void CheckSizes(const Spec& spec, FieldErrors* errors) {
   }
 }
 
-// `taken_up`: the job runs, or waits to. What an earlier version took and this one refuses, as it
-// had no meaning, stays without one then.
+// `taken_up`: an operator has accepted the job. Values that an earlier version accepted but
+// ignored, and that this one refuses, stay ignored for such a job.
 void ReadSpec(ObjectReader& spec, bool taken_up, HorovodJob* job, FieldErrors* errors) {
   const std::size_t before = errors->size();
   Spec& out = job->spec;

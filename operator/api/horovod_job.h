@@ -1,5 +1,5 @@
-// A HorovodJob as C++ types, and its way from and to JSON. The same parser serves the command line
-// (before apply), the operator and the tests, so that a wrong manifest gets the same words
+// A HorovodJob as C++ types, with its conversion from and to JSON. The command line (before apply),
+// the operator and the tests use the same parser, so a wrong manifest gets the same error message
 // everywhere.
 //
 // Everything here is a plain value or a pure function.
@@ -25,19 +25,20 @@ inline constexpr char kWorkerContainer[] = "worker";
 // <job>-worker-<index> has to be a DNS label (63 characters), whatever the index.
 inline constexpr int kMaxNameLength = 50;
 inline constexpr int kMaxReplicas = 10000;
-// Workers of a job: of more the record of who trains would not fit into an API object.
+// The largest number of workers of a job: the quorum record of more would not fit into an API
+// object.
 inline constexpr int kMaxWorkers = 16384;
 
-// One thing that is wrong in a manifest, e.g.
-//   spec.elasticPolicy.minReplicas: 9 is more than maxReplicas (8)
+// One error in a manifest, e.g.
+// spec.elasticPolicy.minReplicas: 9 is more than maxReplicas (8)
 struct FieldError {
   std::string path;
-  std::string message;  // holds the value and what is allowed
+  std::string message;  // contains the value and what is allowed
   std::string ToString() const { return path + ": " + message; }
   friend bool operator==(const FieldError&, const FieldError&) = default;
 };
 using FieldErrors = std::vector<FieldError>;
-// One line for each.
+// One line for each error.
 std::string ToString(const FieldErrors& errors);
 
 enum class OnBelowMin { kWait, kFailJob };
@@ -47,8 +48,8 @@ using FailureAction = failure_policy::Action;
 
 struct ElasticPolicy {
   int min_replicas = 1;
-  std::optional<int> max_replicas;   // absent: `replicas` is not bounded
-  int resize_interval_seconds = 30;  // between growths that the operator chooses
+  std::optional<int> max_replicas;   // absent: `replicas` is unbounded
+  int resize_interval_seconds = 30;  // between growths that the operator starts
   std::vector<int> allowed_sizes;    // in pods; empty: every size
   OnBelowMin on_below_min = OnBelowMin::kWait;
   OnQuorumLoss on_quorum_loss = OnQuorumLoss::kWait;
@@ -63,10 +64,10 @@ struct WorkerSpec {
   friend bool operator==(const WorkerSpec&, const WorkerSpec&) = default;
 };
 
-// The pods are near each other: on nodes with the same value of a label.
+// The pods should be near each other: on nodes with the same value of a label.
 struct TopologyPolicy {
-  std::string label;      // empty: they may be anywhere
-  bool required = false;  // else they would rather be apart than wait
+  std::string label;      // empty: the pods may be anywhere
+  bool required = false;  // false: the job prefers spreading to waiting
   friend bool operator==(const TopologyPolicy&, const TopologyPolicy&) = default;
 };
 
@@ -103,8 +104,8 @@ struct Spec {
   WorkerSpec worker;
   RunPolicy run_policy;
   FailurePolicy failure_policy;
-  Json failure_policy_json = Json::object();  // for the launcher: defaults filled in
-  Json collectives = Json::object();          // for the library: defaults filled in
+  Json failure_policy_json = Json::object();  // for the launcher, with defaults
+  Json collectives = Json::object();          // for the library, with defaults
   friend bool operator==(const Spec&, const Spec&) = default;
 };
 
@@ -134,7 +135,7 @@ struct LastRebuild {
   friend bool operator==(const LastRebuild&, const LastRebuild&) = default;
 };
 
-// A node on which workers were lost or kept dying: new pods avoid it until `avoid_until`
+// A node on which workers were lost or failed repeatedly: new pods avoid it until `avoid_until`
 // (failurePolicy.nodeCooldownSeconds).
 struct TroubledNode {
   std::string name;
@@ -156,35 +157,37 @@ struct Status {
   std::string state;  // one word for people: the State column
   std::vector<Condition> conditions;
   ReplicaStatus worker;
-  int replicas = 0;      // scale subresource: pods that run or are coming
+  int replicas = 0;      // scale subresource: pods that run or are about to
   std::string selector;  // scale subresource
   std::uint64_t epoch = 0;
   int world_size = 0;
   std::vector<RingEntry> ring;
   int ring_omitted = 0;  // ranks that `ring` leaves out
   std::optional<LastRebuild> last_rebuild;
-  std::int64_t steps_lost = 0;  // of all rebuilds together
-  // The steps since that was written are lost, too, and nobody knows how many: counted here alone.
+  std::int64_t steps_lost = 0;  // sum over all rebuilds
+  // The steps since the checkpoint are lost at such a restart, too; their number is unknown, so
+  // only the restarts are counted.
   int restarts_from_checkpoint = 0;
   int worker_restarts = 0;  // in place, by the launcher
   int pods_replaced = 0;
-  int faults = 0;                           // of the application: what backoffLimit bounds
+  int faults = 0;                           // faults of the application, which backoffLimit bounds
   std::uint64_t finished_epoch = 0;         // all ranks of this view agreed to end
   std::vector<std::string> accounted_pods;  // uids of ended pods whose end is counted above
-  std::string last_growth_time;             // when room that had appeared was last taken
-  int times_given_back = 0;  // since the job last ran: admitted pods that did not all find a node
+  std::string last_growth_time;             // when the job last grew because capacity had appeared
+  int times_given_back = 0;  // admitted pods that did not all find a node, since the job last ran
   std::string last_given_back_time;
-  // Members of the newest view whose death is proven: the proof outlives their objects.
+  // Members of the newest view whose death is proven: the proof is needed longer than their objects
+  // exist.
   std::vector<std::string> proven_dead;  // pod uids
   std::vector<TroubledNode> troubled_nodes;
-  std::string start_time;     // when it was taken up, or resumed
-  std::string running_since;  // when minReplicas of its pods first ran since then
+  std::string start_time;     // when the operator accepted the job, or the job was resumed
+  std::string running_since;  // since then minReplicas of its pods have run
   std::string completion_time;
   std::int64_t observed_generation = 0;
   friend bool operator==(const Status&, const Status&) = default;
 
   const Condition* Find(const std::string& type) const;
-  bool Is(const std::string& type) const;  // the condition is there and True
+  bool Is(const std::string& type) const;  // the condition exists and is True
 };
 
 struct HorovodJob {
@@ -195,31 +198,33 @@ struct HorovodJob {
   std::int64_t generation = 0;
   bool deleting = false;
   std::map<std::string, std::string> annotations;
-  // Of Kueue: schedulingPolicy.queue, or the label where that is empty; empty: none.
+  // The Kueue queue: schedulingPolicy.queue or, if that is empty, the label; empty: no queue.
   std::string queue;
-  std::string queue_priority_class;  // the label's; empty: the pods' priority counts
+  std::string queue_priority_class;  // from the label; empty: the pods' priority counts
   Spec spec;
   Status status;
 
   std::string Key() const { return ns + "/" + name; }
-  // The largest number of pods we may run now: replicas within [min, max], cut down to an allowed
-  // size; 0 where no replicas are asked for.
+  // The largest number of pods that the job may run now: replicas within [min, max], rounded down
+  // to an allowed size; 0 if replicas is 0.
   int WantedPods() const;
-  // The same with no more than `most` (at least LeastPods()), as a queue has granted.
+  // The same, with at most `most` pods, which a queue has granted (`most` must be LeastPods() or
+  // more).
   int WantedPodsOf(int most) const;
   int MaxPods() const;
-  // With fewer it doesn't train: minReplicas, or the allowed size above it.
+  // With fewer pods the job doesn't train: minReplicas, rounded up to an allowed size.
   int LeastPods() const;
-  // It shall have no pods for now.
+  // The job should have no pods for now.
   bool Suspended() const { return spec.run_policy.suspend || spec.worker.replicas == 0; }
 };
 
-// Strict: every unknown field, wrong type and value that is not allowed is reported, all of them,
-// each with its path. Defaults are filled in. `status` is read leniently (we wrote it; an older or
-// newer operator may have).
+// Parses strictly: reports every unknown field, wrong type and forbidden value with its path.
+// Defaults are filled in. `status` is read leniently, because an older or newer operator may have
+// written it.
 tl::expected<HorovodJob, FieldErrors> ParseHorovodJob(const Json& object);
 
-// What may not change, or only while the job is suspended: its pods have to be alike.
+// Reports changed fields that may never change, or only while the job is suspended, because all
+// pods of a job have to be alike.
 FieldErrors CheckUpdate(const Spec& before, const Spec& after);
 
 const char* ToString(CleanPodPolicy policy);

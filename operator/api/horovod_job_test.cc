@@ -76,7 +76,7 @@ struct BadCase {
   std::string name;
   std::string at;  // JSON pointer
   Json value;
-  std::string path;  // that the error names
+  std::string path;  // the path in the error
   std::string words;
 };
 

@@ -13,7 +13,7 @@ namespace {
 const Json kNull;
 
 std::size_t EditDistance(std::string_view a, std::string_view b) {
-  // Lower case both, so that minreplicas finds minReplicas.
+  // Compares in lower case, so that minreplicas finds minReplicas.
   auto lower = [](char c) {
     return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   };
@@ -51,12 +51,13 @@ bool IsWithin(const Json& value, std::int64_t low, std::int64_t high) {
 
 std::string DidYouMean(std::string_view word, const std::vector<std::string>& names) {
   std::string best;
-  // Two swapped letters are a distance of two, so a word of four may differ by that.
+  // Two swapped letters are an edit distance of two, so even a word of four letters may differ by
+  // two.
   const std::size_t allowed = word.size() < 4 ? 1 : word.size() < 9 ? 2 : 3;
   std::size_t best_distance = allowed + 1;
   for (const std::string& name : names) {
     const auto [shorter, longer] = std::minmax({word.size(), name.size()});
-    if (longer - shorter >= best_distance) continue;  // so many letters are missing at least
+    if (longer - shorter >= best_distance) continue;  // at least this many letters are missing
     const std::size_t distance = EditDistance(word, name);
     if (distance < best_distance) {
       best_distance = distance;

@@ -1,6 +1,5 @@
-// Reads a JSON object field by field and collects everything that is wrong with it, each with its
-// path. A field that nobody asked for is unknown, and the names that were asked for are what a typo
-// is compared with.
+// Reads a JSON object field by field and collects all errors with their paths. Fields that were not
+// asked for are unknown. The names that were asked for serve to suggest a correction of typos.
 #pragma once
 
 #include <functional>
@@ -16,15 +15,15 @@
 
 namespace ringmaster::api {
 
-// The name nearest to `word` if it could be a typo of it, else empty.
+// The name most similar to `word`, if `word` could be a typo of it; else empty.
 std::string DidYouMean(std::string_view word, const std::vector<std::string>& names);
 
-// A value for people: strings in quotes, long ones cut.
+// A value for people: strings are quoted, long values cut.
 std::string Show(const Json& value);
 
-// 3, and 3.0 too, as in Kubernetes.
+// Accepts 3, and also 3.0, as Kubernetes does.
 bool IsWhole(const Json& value);
-// A number from `low` to `high`, however large it is itself.
+// A number from `low` to `high`. The value itself may exceed any integer type.
 bool IsWithin(const Json& value, std::int64_t low, std::int64_t high);
 
 // "a list", "a number with a fraction", ...
@@ -32,11 +31,11 @@ const char* TypeName(const Json& value);
 
 class ObjectReader {
  public:
-  // `object` has to outlive the reader. Reports it if it is no object.
+  // `object` must outlive the reader. Reports an error if it is not an object.
   ObjectReader(const Json& object, std::string path, FieldErrors* errors);
 
-  // Each leaves *out as it is when the field is absent or wrong. An explicit null counts as absent,
-  // as in Kubernetes.
+  // Each method leaves *out unchanged if the field is absent or wrong. An explicit null counts as
+  // absent, as in Kubernetes.
   bool Has(const std::string& name);
   void Int(const std::string& name, std::int64_t low, std::int64_t high, int* out);
   void OptionalInt(const std::string& name, std::int64_t low, std::int64_t high,
@@ -53,16 +52,16 @@ class ObjectReader {
     const int at = EnumIndex(name, allowed);
     if (at >= 0) *out = (values.begin() + at)->second;
   }
-  // Calls `read` with the field's reader if the field is there; `required` reports its absence.
+  // Calls `read` with a reader of the field, if the field exists; `required` reports its absence.
   void Object(const std::string& name, bool required,
               const std::function<void(ObjectReader&)>& read);
   void ObjectList(const std::string& name, bool required,
                   const std::function<void(ObjectReader&)>& read);
-  // Reports a list with more elements or a string with more bytes than `most`.
+  // Reports a list of more than `most` elements, or a string of more than `most` bytes.
   void AtMost(const std::string& name, std::size_t most);
-  // Reports the elements of a list that were there before.
+  // Reports list elements that equal an earlier one.
   void NoTwins(const std::string& name);
-  // The field as it is, null if absent; it counts as known.
+  // The field's value, null if absent; it counts as known.
   const Json& Raw(const std::string& name);
 
   void Error(const std::string& name, std::string message);
@@ -70,10 +69,10 @@ class ObjectReader {
   const std::string& path() const { return path_; }
   FieldErrors* errors() { return errors_; }
 
-  // Reports the fields that nobody asked for.
+  // Reports the fields that were not asked for.
   void RefuseUnknown();
-  // Reports the fields that look like a typo of one in `names`: for metadata, which belongs to
-  // Kubernetes and may have fields that we don't know.
+  // Reports the fields that look like a typo of one of `names`. It is for metadata, which belongs
+  // to Kubernetes and may have fields that we don't know.
   void RefuseTypos(const std::vector<std::string>& names);
 
  private:

@@ -21,9 +21,10 @@ const Json& TemplateSchema() {
 
 bool IsOurs(const std::string& name) { return name.rfind(kOwnPrefix, 0) == 0; }
 
-// At or below where we mount: ^/*(opt|(var/+)?run)/+ringmaster(/|$), as the schema says it.
+// The path is one of our mount points or below: ^/*(opt|(var/+)?run)/+ringmaster(/|$) in the
+// schema.
 bool IsReservedPath(const std::string& path) {
-  std::string plain;  // "/opt/ringmaster/": as people mean it
+  std::string plain;  // with single slashes: "/opt/ringmaster/"
   for (const char c : "/" + path + "/") {
     if (c != '/' || plain.empty() || plain.back() != '/') plain += c;
   }
@@ -53,7 +54,7 @@ class Rules {
     errors_->push_back({std::move(path), std::move(message)});
   }
 
-  // Labels or annotations; `what` they are called.
+  // Checks names of labels or annotations; `what` says which.
   void Prefix(const Json& map, const char* what, const std::string& path) {
     for (const auto& [name, value] : map.items()) {
       if (!IsOurs(name)) continue;
@@ -121,7 +122,7 @@ class Rules {
     Mounts(fields::List(container, "volumeMounts"), path + ".volumeMounts");
   }
 
-  // All containers of a pod share its ports.
+  // All containers of a pod share one set of ports, so the sidecar's are taken.
   void Ports(const Json& ports, const std::string& path) {
     for (std::size_t i = 0; i < ports.size(); ++i) {
       const auto protocol = ports[i].find("protocol");
@@ -175,7 +176,7 @@ bool IsReservedEnv(const std::string& name) {
 void CheckPodTemplate(const Json& pod_template, FieldErrors* errors) {
   const std::size_t before = errors->size();
   CheckStructure(TemplateSchema(), pod_template, kTemplate, errors);
-  // The rules may count on the structure.
+  // The rules may rely on a valid structure.
   if (errors->size() == before) Rules(errors).Template(pod_template);
 }
 

@@ -1,6 +1,5 @@
-// What Ringmaster asks of spec.worker.template. That its fields are a pod's, of the right type and
-// within their bounds, comes from the schema of crds/; the rules of that schema, which are in a
-// language of their own there, are told again here.
+// Checks spec.worker.template. The schema in crds/ ensures that its fields are those of a pod, of
+// the right type and within bounds. The CEL rules of that schema are repeated here in C++.
 //
 // Pure.
 #pragma once
@@ -14,8 +13,8 @@ namespace ringmaster::api {
 
 void CheckPodTemplate(const Json& pod_template, FieldErrors* errors);
 
-// Variables that operator or launcher set in every container: a user's value would be lost. Those
-// of RINGMASTER_MOUNT_* are reserved too.
+// Environment variables that operator or launcher set in every container, so that a user's value
+// would be lost. Names that begin with RINGMASTER_MOUNT_ are reserved too.
 const std::set<std::string>& ReservedEnv();
 bool IsReservedEnv(const std::string& name);
 

@@ -1,5 +1,5 @@
-// Status to and from JSON. Reading is lenient on purpose: a field of another version is no reason
-// to lose the rest.
+// Converts the status to and from JSON. Reading is lenient on purpose: a field of another version
+// must not make the rest unreadable.
 #include <algorithm>
 #include <cmath>
 

@@ -13,8 +13,7 @@
 namespace ringmaster::api {
 namespace {
 
-// std::regex recurses with the length of the text, and nothing that is this long fits a pattern of
-// the schema.
+// std::regex recurses once per character. No valid value of the schema's patterns is this long.
 constexpr std::size_t kLongestMatch = 1024;
 
 constexpr char kDateTime[] =
@@ -37,7 +36,7 @@ const Json& PropertiesOf(const Json& schema) {
   return properties == schema.end() ? kNone : *properties;
 }
 
-// The schema of an object's field; null: it has none of its own.
+// The schema of an object's field, or null if there is none.
 const Json* SchemaOfField(const Json& schema, const std::string& name) {
   const Json& properties = PropertiesOf(schema);
   if (const auto property = properties.find(name); property != properties.end()) return &*property;
@@ -50,10 +49,11 @@ bool KeepsUnknown(const Json& schema) {
          HasFlag(schema, "x-kubernetes-preserve-unknown-fields");
 }
 
-// True too for a pattern that only RE2 understands: that is left to a real API server.
+// Also returns true for a pattern that only RE2 understands: a real API server checks that.
 bool MatchesPattern(const std::string& text, const std::string& pattern) {
   if (text.size() > kLongestMatch) return false;
-  // The schema has a handful of patterns; compiling one costs more than all else here.
+  // Compiled patterns are cached: the schema has few, and compiling is the most expensive part
+  // here.
   static thread_local std::map<std::string, std::optional<std::regex>> compiled;
   auto at = compiled.find(pattern);
   if (at == compiled.end()) {
@@ -83,7 +83,7 @@ bool HasTypeOfSchema(const Json& schema, const Json& value) {
   return type.empty() || value.is_string();
 }
 
-// Walks a value and its schema side by side.
+// Walks a value and its schema together.
 class SchemaChecker {
  public:
   std::vector<Violation> violations;
@@ -111,7 +111,7 @@ class SchemaChecker {
                     schema.value("maximum", Limits::max()));
   }
 
-  // Whether there are more than the schema's `bound` allows.
+  // The count exceeds the schema's `bound`.
   static bool IsAbove(const Json& schema, const char* bound, std::size_t count) {
     const auto most = schema.find(bound);
     return most != schema.end() && count > most->get<std::size_t>();
@@ -133,7 +133,7 @@ class SchemaChecker {
 
   void CheckList(const Json& schema, const Json& list, const std::string& path) {
     if (IsAbove(schema, "maxItems", list.size())) {
-      // Not one violation for each of what may be very many.
+      // Reports the length only, since the list may have very many wrong elements.
       return violations.push_back({Rule::kMaxItems, path, &schema, list});
     }
     if (list.size() < schema.value("minItems", std::size_t{0})) {
@@ -145,7 +145,7 @@ class SchemaChecker {
     CheckDuplicates(schema, list, path);
   }
 
-  // x-kubernetes-list-type: no element of a set, and no key of a map, is there twice.
+  // x-kubernetes-list-type: the elements of a set, and the keys of a map, must be unique.
   void CheckDuplicates(const Json& schema, const Json& list, const std::string& path) {
     const std::string kind = schema.value("x-kubernetes-list-type", "");
     if (kind != "set" && kind != "map") return;
@@ -185,7 +185,7 @@ class SchemaChecker {
   }
 };
 
-// ObjectMeta belongs to the API server, whatever a CustomResourceDefinition says of it.
+// The API server defines ObjectMeta, whatever a CustomResourceDefinition says about it.
 const Json& ObjectMetaSchema() {
   static const Json kSchema = [] {
     Json properties;
@@ -211,7 +211,7 @@ void PruneAt(const Json& schema, Json& value, const std::string& path,
     return;
   }
   if (!value.is_object()) return;
-  // Of a whole object apiVersion, kind and metadata are known without a schema.
+  // A whole object always has apiVersion, kind and metadata, even if its schema doesn't name them.
   const bool whole = path.empty() || HasFlag(schema, "x-kubernetes-embedded-resource");
   for (auto it = value.begin(); it != value.end();) {
     const std::string& name = it.key();

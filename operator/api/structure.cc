@@ -11,7 +11,7 @@
 namespace ringmaster::api {
 namespace {
 
-// More names than this help nobody.
+// A longer list of names would not help the reader.
 constexpr std::size_t kNamesToList = 16;
 
 std::string WantedType(const Json& schema, const Json& value) {

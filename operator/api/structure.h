@@ -1,5 +1,5 @@
-// Checks a value against a structural schema as CRDs have it, in the words of the parser: where the
-// API server would refuse a field, so is it here, under the same path. Pure.
+// Checks a value against a structural schema of a CRD and reports errors in the parser's words: it
+// refuses the fields that the API server would refuse, under the same paths. Pure.
 #pragma once
 
 #include <string>

@@ -35,7 +35,7 @@ std::string FormatMicroTime(Time time) {
 }
 
 std::optional<Time> ParseTime(const std::string& text) {
-  if (text.empty()) return std::nullopt;  // the usual one: what hasn't happened has no time
+  if (text.empty()) return std::nullopt;  // the usual case: what hasn't happened has no time
   std::tm t{};
   int used = 0;
   if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &t.tm_year, &t.tm_mon, &t.tm_mday,

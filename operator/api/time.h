@@ -10,8 +10,8 @@ namespace ringmaster::api {
 using Time = std::chrono::system_clock::time_point;
 
 std::string FormatTime(Time time);       // 2026-01-31T12:00:00Z
-std::string FormatMicroTime(Time time);  // 2026-01-31T12:00:00.000000Z, as events want it
-// With or without a fraction; empty for anything else.
+std::string FormatMicroTime(Time time);  // 2026-01-31T12:00:00.000000Z, for events
+// Accepts times with or without a fraction; nullopt for anything else.
 std::optional<Time> ParseTime(const std::string& text);
 
 }  // namespace ringmaster::api

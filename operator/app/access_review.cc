@@ -12,7 +12,7 @@ using kube::Json;
 
 constexpr char kBearer[] = "Bearer ";
 constexpr std::chrono::minutes kHolds{1};
-// Who is given a right at last doesn't wait for long.
+// A user who has just been given a right doesn't have to wait long.
 constexpr std::chrono::seconds kRefusalHolds{5};
 constexpr std::size_t kMostKnown = 64;
 
@@ -28,7 +28,7 @@ const kube::Resource& SubjectAccessReviews() {
   return kReviews;
 }
 
-// A review is not stored: what Create gives back has the answer in its status.
+// A review is not stored: Create returns it with the answer in its status.
 kube::Result<Json> Review(kube::KubeApi* api, const kube::Resource& resource, const Json& spec) {
   auto answer =
       api->Create(resource, "",
@@ -89,7 +89,7 @@ AccessReview::Decision AccessReview::Check(const std::string& token, const Quest
   return decision;
 }
 
-// The oldest goes where there are too many.
+// Removes the oldest entry if there are too many.
 void AccessReview::Remember(std::map<std::string, Known>* kept, const std::string& key,
                             Known known) {
   if (kept->size() >= kMostKnown) {

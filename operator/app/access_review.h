@@ -1,7 +1,7 @@
-// Who may read what the operator serves where that is closed: the API server is asked whose token
-// it is that came (TokenReview) and whether that one may (SubjectAccessReview), as kube-rbac-proxy
-// does. A yes holds for a minute, a no for a few seconds, so that who comes with the same token
-// again and again does not use up the calls of the others.
+// Decides who may read closed pages of the operator. It asks the API server to whom a bearer token
+// belongs (TokenReview) and whether that user has the right (SubjectAccessReview), as
+// kube-rbac-proxy does. A positive answer is kept for a minute, a negative one for a few seconds,
+// so that repeated requests with one token don't use up the calls to the API server.
 //
 // Thread rule: one thread. It blocks for up to two calls of the API.
 #pragma once
@@ -17,25 +17,26 @@
 
 namespace ringmaster::app {
 
-// Of the header Authorization; empty: there is none.
+// The token in the header Authorization; empty if there is none.
 std::string BearerToken(const http::Request& request);
 
 class AccessReview {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `api`: of its own, and slow: whoever reaches the port decides how often it is asked.
+  // `api` should be a client of its own with a low rate limit, because anyone who reaches the port
+  // causes its calls.
   explicit AccessReview(std::shared_ptr<kube::KubeApi> api,
                         std::function<Clock::time_point()> now = Clock::now)
       : api_(std::move(api)), now_(std::move(now)) {}
 
   struct Decision {
-    int status = 200;  // 401: nobody we know, 403: not allowed, 503: the API server can't tell
+    int status = 200;  // 401: unknown token, 403: not allowed, 503: the API server can't tell
     std::string why;
   };
-  // Whether the one with this token may `get` this path of no resource.
+  // Whether the token's user may `get` this non-resource path.
   Decision MayGet(const std::string& token, const std::string& path);
-  // Whether that one may read the logs of a namespace's pods.
+  // Whether the token's user may read the logs of the pods in a namespace.
   Decision MayReadLogs(const std::string& token, const std::string& ns);
 
  private:
@@ -43,7 +44,8 @@ class AccessReview {
     Decision decision;
     Clock::time_point until;
   };
-  // `what`: the attributes that a SubjectAccessReview is about; `in_words` and `gives` for people.
+  // `what` has the attributes for a SubjectAccessReview; `in_words` and `gives` describe them for
+  // people.
   struct Question {
     kube::Json what;
     std::string in_words, gives;
@@ -54,7 +56,8 @@ class AccessReview {
 
   const std::shared_ptr<kube::KubeApi> api_;
   const std::function<Clock::time_point()> now_;
-  // By question and token. Two, so that those who may not push nobody out who may.
+  // By question and token. Refusals have a map of their own, so that they can't displace
+  // admissions.
   std::map<std::string, Known> admitted_, refused_;
 };
 

@@ -19,9 +19,9 @@ struct Refusal {
   std::string ns;  // empty: all
 };
 
-// Of the first namespace whose HorovodJobs can't be listed.
+// Finds the first namespace whose HorovodJobs can't be listed.
 std::optional<Refusal> FirstRefusal(kube::KubeApi* api, std::vector<std::string> namespaces) {
-  // Answers as a list of all would, but with nothing in it.
+  // This list succeeds or fails like a list of all jobs, but returns none.
   const kube::ListOptions probe{.field_selector = "metadata.name=ringmaster-probe"};
   if (namespaces.empty()) namespaces.emplace_back();
   for (const std::string& ns : namespaces) {
@@ -48,7 +48,7 @@ ApiProblem ExplainApiError(const kube::Error& error, const std::string& ns) {
                     "be another cluster's: " +
                     error.message};
       }
-      // It was never asked.
+      // the call was never sent
       if (error.http_status == 0) return {.what = "no credentials: " + error.message};
       return {.what = fmt::format("a right is missing: list horovodjobs.ringmaster.dev {}, which "
                                   "the chart's {} gives: {}",

@@ -1,5 +1,5 @@
-// The API server at the start of the operator: waits until it is there and knows HorovodJobs, and
-// says what is missing meanwhile.
+// Waits for the API server when the operator starts, until it answers and knows HorovodJobs, and
+// meanwhile reports what is missing.
 //
 // Thread rule: one thread.
 #pragma once
@@ -15,26 +15,25 @@
 namespace ringmaster::app {
 
 struct ApiProblem {
-  bool unreachable = false;  // else it answers, but something has to be done there
-  std::string what;          // for people: what is wrong and what to do
+  bool unreachable = false;  // false: it answers, but something has to be set up there
+  std::string what;          // for people: the problem and what to do about it
 };
-// What the error of a list of HorovodJobs (`ns` empty: of all namespaces) means for who runs the
+// Explains the error of a list of HorovodJobs (`ns` empty: in all namespaces) to whoever runs the
 // operator.
 ApiProblem ExplainApiError(const kube::Error& error, const std::string& ns);
 
 struct ApiWaitOptions {
-  std::vector<std::string> namespaces;         // that are watched; empty: all
-  std::chrono::milliseconds timeout{300'000};  // unreachable for so long, without a break
+  std::vector<std::string> namespaces;         // the watched ones; empty: all
+  std::chrono::milliseconds timeout{300'000};  // how long it may be unreachable without a break
   std::chrono::milliseconds first_pause{200};
   std::chrono::milliseconds last_pause{2'000};
   std::chrono::milliseconds say_again{5'000};
-  // Told each time that something else is wrong; empty: nothing any more.
+  // Called each time the problem changes; empty: it is solved.
   std::function<void(const std::string& what)> on_problem;
 };
 
-// Ok when HorovodJobs can be listed. An error when the API server could not be reached for
-// `timeout`, or `stop` was requested. What somebody has to install or allow is waited for without a
-// limit.
+// Returns when HorovodJobs can be listed. Fails if the API server can't be reached for `timeout`,
+// or if `stop` is requested. There is no time limit for what people have to install or allow.
 kube::Result<void> WaitForApiServer(kube::KubeApi* api, const ApiWaitOptions& options,
                                     std::stop_token stop);
 

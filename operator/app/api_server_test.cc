@@ -50,7 +50,7 @@ TEST(ApiServerErrors, SayWhatIsWrongAndWhatToDo) {
   }
 }
 
-// Notes what it is asked for.
+// Records the calls.
 class NotingApi : public ScriptedApi {
  public:
   kube::Result<kube::List> ListAll(const kube::Resource& resource, const std::string& ns,

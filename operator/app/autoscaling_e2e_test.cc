@@ -1,6 +1,6 @@
-// Jobs before an operator that lets pods stand Pending for an autoscaler, on a local cluster that
-// runs real sidecars and workers, and a stand-in for the autoscaler: it makes GPUs for pods that
-// the scheduler has refused, and sees no others. No real autoscaler was run.
+// Jobs with an operator that lets pods stand Pending for an autoscaler, on a local cluster with
+// real sidecars and workers. A stand-in for the autoscaler adds GPUs for pods that the scheduler
+// has refused, and sees no others. No real autoscaler was run.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -62,8 +62,8 @@ class AutoscalingE2e : public ClusterE2e {
     }
     return pods;
   }
-  // One round of the autoscaler: a GPU for each pod that the scheduler has refused, as far as they
-  // go. A gated pod was never before the scheduler.
+  // One round of the autoscaler: adds a GPU for each pod that the scheduler has refused, up to
+  // `most`. Gated pods were never scheduled, so they don't count.
   void Autoscale(int most) {
     int wanted = 0;
     for (const char* job : {"a", "b"}) {
@@ -85,7 +85,7 @@ class AutoscalingE2e : public ClusterE2e {
     });
   }
 
-  // All `least` of its pods have to train together, each with a GPU, or without any.
+  // All `least` pods have to train together, each with a GPU if `gpu` is set.
   void ApplyJob(const std::string& name, int replicas, int least, bool gpu = true) {
     Json job = api::testing::JobObject(name, replicas, least,
                                        {WORKER_BINARY, (dir_ / name).string(), "--sleep-ms", "20"});
@@ -173,7 +173,7 @@ TEST_F(AutoscalingE2e, WithoutTheFlagNobodyCalls) {
   EndAll({"b"});
 }
 
-// Two GPUs are all that can be had, and the first in the line needs three.
+// Only two GPUs are available, and the first job in line needs three.
 TEST_F(AutoscalingE2e, AJobThatGetsTooFewNodesGivesThemBackAndAnotherStartsThere) {
   StartOperator(
       {"--autoscaling=Pending", "--autoscaling-within-seconds=10", "--autoscaling-jobs=1"});

@@ -1,5 +1,6 @@
-// Calls of many jobs that wait for a few threads. The jobs take turns, one call of a job at a time,
-// and each has so many places: whoever calls too often waits for nobody but itself.
+// A queue of calls by many jobs for a few threads. The jobs take turns, with one running call per
+// job, and each job has a limited number of waiting calls, so a job with too many calls delays only
+// itself.
 //
 // Thread rule: none; its owner's lock guards it.
 #pragma once
@@ -20,7 +21,7 @@ class FairQueue {
   FairQueue(std::size_t most_of_a_job, std::size_t most)
       : most_of_a_job_(most_of_a_job), most_(most) {}
 
-  // False: no place is left, for this job or for any.
+  // Returns false if no place is left, for this job or for all.
   [[nodiscard]] bool Add(const std::string& job, Call call) {
     if (size_ >= most_) return false;
     auto& calls = waiting_[job];
@@ -31,7 +32,7 @@ class FairQueue {
     return true;
   }
 
-  // The next call, of a job that none is taken of. Done(job) is owed for it.
+  // The next call of a job without a running call. Done(job) has to be called after it.
   std::optional<std::pair<std::string, Call>> Take() {
     if (turns_.empty()) return std::nullopt;
     std::string job = std::move(turns_.front());
@@ -55,7 +56,7 @@ class FairQueue {
  private:
   const std::size_t most_of_a_job_, most_;
   std::map<std::string, std::deque<Call>> waiting_;
-  std::deque<std::string> turns_;  // jobs that wait and of which no call runs
+  std::deque<std::string> turns_;  // jobs with waiting calls and no running one
   std::set<std::string> running_;
   std::size_t size_ = 0;
 };

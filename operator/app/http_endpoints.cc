@@ -21,7 +21,7 @@ class Endpoints final : public HttpEndpoints {
       : answer_(std::move(answer)), certificate_(std::move(certificate)) {}
   ~Endpoints() override { Stop(); }
 
-  // Empty, or why not.
+  // Returns an empty text, or why it can't listen.
   std::string Open(const HostPort& where) {
     tcp::acceptor acceptor(loop_);
     const std::error_code error = ListenOn(&acceptor, where);
@@ -43,8 +43,8 @@ class Endpoints final : public HttpEndpoints {
  private:
   std::error_code ListenOn(tcp::acceptor* acceptor, const HostPort& where) {
     std::error_code error;
-    // Whoever asks for all addresses means those of both families: a kubelet probes a pod at the
-    // address of its cluster's.
+    // All IPv4 addresses means those of IPv6 too: a kubelet probes a pod at an address of the
+    // cluster's family.
     const tcp::endpoint all(tcp::v6(), static_cast<unsigned short>(where.port));
     if (where.host == "0.0.0.0" && !TryOn(acceptor, all)) return {};
     tcp::resolver resolver(loop_);

@@ -1,7 +1,7 @@
-// What the operator answers to GET: /healthz, /readyz, /metrics, and the page.
+// The operator's answers to GET: /healthz, /readyz, /metrics, and the page.
 //
-// Thread rule: Listen and Stop from one thread. Answers are asked for on a thread of the server,
-// one after another: they must not wait, or nobody else of this address gets an answer meanwhile.
+// Thread rule: Listen and Stop from one thread. One thread of the server calls for the answers, one
+// after another, so they must not block: they would delay all other answers of this address.
 #pragma once
 
 #include <functional>
@@ -23,20 +23,20 @@ class HttpEndpoints {
 
   struct Protection {
     std::optional<http::Certificate> certificate;  // none: no TLS
-    // What is answered in the place of an answer; nullopt: nothing stands against it.
+    // Returns an answer that is sent instead, or nullopt if the request is allowed.
     std::function<std::optional<HttpAnswer>(const http::Request&)> refuse;
   };
 
-  // One that nobody can check, as is usual within a cluster: it keeps tokens from those who only
-  // listen. Empty texts: the machine can't make one.
+  // A self-signed certificate, as is usual within a cluster: clients can't verify it, but it hides
+  // tokens from eavesdroppers. The texts are empty if it can't be made.
   static http::Certificate OwnCertificate(const std::string& name);
 
-  // `flag` for the error, which names it, the address and what is wrong with that.
+  // The error names `flag`, the address and the problem.
   static kube::Result<std::unique_ptr<HttpEndpoints>> Listen(const std::string& flag,
                                                              const std::string& host_port,
                                                              Answers answers,
                                                              Protection protection = {});
-  // All paths are answered by `answer`.
+  // `answer` answers all paths.
   static kube::Result<std::unique_ptr<HttpEndpoints>> Listen(
       const std::string& flag, const std::string& host_port, http::Server::Answer answer,
       std::optional<http::Certificate> certificate);

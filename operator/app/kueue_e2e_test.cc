@@ -1,5 +1,5 @@
-// A job in a queue of Kueue, on a local cluster that runs real sidecars and workers: a stand-in for
-// Kueue's controllers lets it start, takes it out again, and lets it start once more.
+// A job in a Kueue queue, on a local cluster with real sidecars and workers: a stand-in for Kueue's
+// controllers admits it, evicts it, and admits it again.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -50,7 +50,7 @@ class KueueE2e : public ClusterE2e {
     ClusterE2e::TearDown();
   }
 
-  // Two pods of it have to train together; each has a GPU.
+  // Two pods of the job have to train together; each has a GPU.
   void ApplyJob(int replicas) {
     Json job = api::testing::JobObject("train", replicas, 2,
                                        {WORKER_BINARY, out_.string(), "--sleep-ms", "20"});
@@ -65,7 +65,7 @@ class KueueE2e : public ClusterE2e {
     ASSERT_TRUE(patched) << patched.error().message;
   }
 
-  // Kueue goes on deciding meanwhile.
+  // Kueue's stand-in keeps deciding meanwhile.
   template <class F>
   bool Until(F&& so) {
     return support::Until([&] {
@@ -81,7 +81,7 @@ class KueueE2e : public ClusterE2e {
       return status.state == "Running" && status.world_size == pods;
     });
   }
-  // The last step that each worker has completed; of all that have ever run.
+  // The last step of each worker that has ever run.
   std::set<int> LastSteps() const {
     std::set<int> steps;
     for (const auto& entry : std::filesystem::directory_iterator(out_)) {
@@ -92,7 +92,7 @@ class KueueE2e : public ClusterE2e {
     }
     return steps;
   }
-  // "True Preempted"; empty: the Workload has no such condition.
+  // "True Preempted"; empty if the Workload has no such condition.
   std::string ConditionOf(const std::string& type) {
     const Json workload = kueue_->Workload(kWorkload);
     const Json status = workload.is_object() ? workload.value("status", Json::object()) : Json();
@@ -185,7 +185,7 @@ TEST_F(KueueE2e, ASmallerJobGivesQuotaBackAndASuspendedOneAllOfIt) {
       api_->Patch(kube::Workloads(), "default", kWorkload, {{"spec", {{"active", true}}}}, {}));
   ASSERT_TRUE(Trains(3));
 
-  // With another template in the same patch, as another queue may want it.
+  // The same patch changes the template, as another queue may require it.
   const auto job = api_->Get(kube::HorovodJobs(), "default", "train");
   ASSERT_TRUE(job);
   Json pod_template = (*job)["spec"]["worker"]["template"];

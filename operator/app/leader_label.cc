@@ -13,7 +13,7 @@ namespace {
 
 using kube::Json;
 
-// Two installations in one namespace must not take each other's labels away.
+// Two installations in one namespace must not remove each other's labels.
 constexpr char kInstanceLabel[] = "/metadata/labels/app.kubernetes.io~1instance";
 
 }  // namespace

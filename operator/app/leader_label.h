@@ -15,8 +15,8 @@
 
 namespace ringmaster::app {
 
-// How long until the label is checked again: soon, and then later and later, while it can't be set;
-// from time to time where it is.
+// Time until the label is checked again: short, and then longer and longer, while it can't be set;
+// long while it is set.
 class LabelCheckInterval {
  public:
   static constexpr std::chrono::milliseconds kFirstRetry{500}, kLastRetry{10'000};
@@ -34,23 +34,23 @@ class LabelCheckInterval {
 
 class LeaderLabel {
  public:
-  // `pod`: our own, in `ns`.
+  // `pod` is our own pod, in `ns`.
   LeaderLabel(std::shared_ptr<kube::KubeApi> api, std::string ns, std::string pod);
   ~LeaderLabel();
 
-  // Before the election: a label from a former life of this pod sends sidecars where no operator
-  // leads. One try.
+  // Removes a label that is left from an earlier process of this pod, because it would lead
+  // sidecars to an operator that doesn't lead. Call it before the election. It tries once.
   void Clear();
-  // Labels the pod, looks again from time to time, and tries until it succeeds.
+  // Sets the label, tries until that succeeds, and checks it again from time to time.
   void Start();
-  // Takes the label away again. One try: the next leader does it otherwise.
+  // Removes the label. It tries once: otherwise the next leader removes it.
   void Stop();
-  // Why the pod is not labelled; empty: it is.
+  // Why the pod has no label; empty if it has.
   std::string error() const;
 
  private:
   void Run(std::stop_token stop);
-  // Empty, or what went wrong.
+  // Returns an empty text, or what went wrong.
   std::string MoveLabelToOwnPod();
   kube::Result<kube::Json> Set(const std::string& pod, const kube::Json& value);
 

@@ -88,7 +88,7 @@ TEST_P(LeaderLabelTest, ItTriesUntilItSucceedsAndSaysWhyNot) {
   EXPECT_TRUE(Until([&] { return label.error().empty(); })) << label.error();
 }
 
-// Counts what is asked of pods, and refuses what a test says.
+// Counts calls about pods, and refuses those that a test names.
 class RefusingApi : public kube::testing::WrappedApi {
  public:
   using WrappedApi::WrappedApi;
@@ -110,8 +110,8 @@ class RefusingApi : public kube::testing::WrappedApi {
     return WrappedApi::Patch(resource, ns, name, patch, options);
   }
   std::atomic<int> gets = 0, patches = 0;
-  // Constant once it is used.
-  std::string refused;  // a pod whose patches, or "list"
+  // Constant during use.
+  std::string refused;  // refuses this pod's patches, or "list"
   kube::ErrorCode code = kube::ErrorCode::kForbidden;
 };
 
@@ -125,7 +125,7 @@ TEST_P(LeaderLabelTest, WhatItMayNotDoIsSaid) {
   } cases[] = {{"b", kube::ErrorCode::kForbidden, "no b"},
                {"list", kube::ErrorCode::kForbidden, "no list"},
                {"a", kube::ErrorCode::kForbidden, "no a"},
-               {"a", kube::ErrorCode::kNotFound, ""}};  // it has gone meanwhile
+               {"a", kube::ErrorCode::kNotFound, ""}};  // it is gone meanwhile
   for (const auto& c : cases) {
     const auto api = std::make_shared<RefusingApi>(api_);
     api->refused = c.refused;
@@ -143,7 +143,7 @@ TEST_P(LeaderLabelTest, ItDoesNotTurnRoundHot) {
   AddPod("other");
   const struct {
     std::string pod;
-    int gets, patches;  // at most, in the time that two looks at a missing pod take
+    int gets, patches;  // upper limits for the time of two checks for a missing pod
   } cases[] = {{"none", 2, 0}, {"there", 1, 1}};
   for (const auto& c : cases) {
     const auto api = std::make_shared<RefusingApi>(api_);

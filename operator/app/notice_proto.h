@@ -1,4 +1,4 @@
-// What the operator tells sidecars, as gRPC carries it (proto/operator.proto).
+// Converts the operator's messages to sidecars to protobuf (proto/operator.proto).
 #pragma once
 
 #include "operator.pb.h"

@@ -14,8 +14,8 @@
 namespace ringmaster::app {
 namespace {
 
-// Far beyond what anything takes that goes on: a call to the API ends after 30 s, a watch after
-// five minutes.
+// Far beyond the duration of anything that makes progress: a call to the API ends after 30 s, a
+// watch after five minutes.
 constexpr std::chrono::minutes kHungReconcile{10};
 constexpr std::chrono::minutes kHungWatch{15};
 
@@ -44,7 +44,7 @@ class App final : public OperatorApp {
       if (auto ready = MakeIdentity(&controller.child_objects->authority); !ready) return ready;
       tls = identity_->files();
     }
-    // The service first: what sidecars dial stands in the pods that the controller makes.
+    // The service starts first, because the pods that the controller creates contain its address.
     auto link = OperatorLinkServer::Start(options_.listen, &registry_, &records_, tls);
     if (!link) return tl::unexpected(link.error());
     link_ = std::move(*link);
@@ -162,7 +162,7 @@ class App final : public OperatorApp {
   std::unique_ptr<OperatorLinkServer> link_;
   mutable sync::Mutex mu_;
   bool running_ GUARDED_BY(mu_) = false;
-  std::unique_ptr<controllers::JobController> controller_;  // set once; the setting guarded by mu_
+  std::unique_ptr<controllers::JobController> controller_;  // set once, under mu_
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Two replicas of the operator beside a local cluster that runs real sidecars and workers: a job
-// goes on while its operator dies, and the metrics tell of it.
+// Two replicas of the operator beside a local cluster with real sidecars and workers: a job
+// continues while its operator is killed, and the metrics show it.
 #include <gmock/gmock.h>
 #include <httplib.h>
 #include <signal.h>
@@ -42,7 +42,8 @@ class OperatorClusterE2e : public ClusterE2e {
                                            text("/resourceAttributes/namespace") == "default")}};
   }
 
-  // Both would listen on the same socket, but only the leader does: what a Service is on a cluster.
+  // All replicas have the same socket but only the leader listens, which replaces a cluster's
+  // Service.
   std::unique_ptr<RunningOperator> Start(const std::string& name,
                                          const std::string& page_listen = "") {
     return std::make_unique<RunningOperator>(RunningOperator::Options{
@@ -119,7 +120,7 @@ TEST_F(OperatorClusterE2e, MetricsTellOfARecoveryAndForgetADeletedJob) {
   const double down = op->Sum("ringmaster_job_resizes_total", {"direction=\"down\""});
   Patch({{"worker", {{"replicas", 2}}}});
   ASSERT_TRUE(Until([&] { return op->Metric(world) == 2; }));
-  // The size is known as soon as the status is written, and the change is counted after that.
+  // The size is known once the status is written, and the change is counted after that.
   EXPECT_TRUE(Until(
       [&] { return op->Sum("ringmaster_job_resizes_total", {"direction=\"down\""}) == down + 1; }));
   EXPECT_GT(op->Sum("ringmaster_operator_reconcile_seconds_count", {"result=\"ok\""}), 5);
@@ -164,7 +165,7 @@ TEST_F(OperatorClusterE2e, ThePageIsForThoseWhoMayAndShowsTheJobAsItTrains) {
   Json seen;
   ASSERT_TRUE(Until([&] {
     const auto answer = page.Get(job, bearer("viewer"));
-    if (answer->status != 200) return false;  // it has not been seen yet
+    if (answer->status != 200) return false;  // it was not observed yet
     seen = Json::parse(answer->body);
     return seen.contains("samples") && !seen["samples"].empty() &&
            seen["samples"].back()["workers"] == 2 && seen["job"]["state"] == "Running";

@@ -51,7 +51,7 @@ bool IsGood(const Setting& setting, const std::string& text) {
   return setting.rule == nullptr || setting.rule->good(text);
 }
 
-// `name`: as the user wrote it, for the error.
+// `name` is as the user wrote it, for the error.
 Checked Put(const Setting& setting, const std::string& name, const Json& value,
             OperatorConfig* config) {
   const auto wrong = [&] { return tl::unexpected(Wrong(name, value, setting)); };
@@ -75,19 +75,19 @@ Checked Put(const Setting& setting, const std::string& name, const Json& value,
   return {};
 }
 
-// The text of a flag as the value that a file would have. What can't be read stays a text, and is
-// then of the wrong type.
+// Converts a flag's text to the value that a file would have. A text that can't be converted stays
+// a text, and then has the wrong type.
 Json FromText(const Setting& setting, const std::string& text) {
   if (std::holds_alternative<Field<std::string>>(setting.field)) return text;
   if (std::holds_alternative<Field<bool>>(setting.field)) {
-    if (text.empty() || text == "true") return true;  // --leader-elect
+    if (text.empty() || text == "true") return true;  // --leader-elect without a value
     return text == "false" ? Json(false) : Json(text);
   }
   const Json parsed = fields::ParseOrDiscard(text);
   return parsed.is_number() ? parsed : Json(text);
 }
 
-// How many letters one has to change, add or leave out to make `b` of `a`.
+// The number of letters to change, add or remove to turn `a` into `b`.
 std::size_t Distance(const std::string& a, const std::string& b) {
   const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
   std::vector<std::size_t> row(b.size() + 1);
@@ -104,7 +104,8 @@ std::size_t Distance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
-// The one that was probably meant by a flag or key, with dashes or without; nullptr: none.
+// The setting that a misspelt flag or key probably meant, with dashes or without; nullptr if there
+// is none.
 const Setting* Nearest(const std::string& written) {
   std::string plain;
   for (const char c : written) plain += c == '-' || c == '_' ? "" : std::string(1, c);
@@ -138,12 +139,12 @@ std::string UnknownArgument(const std::string& argument) {
                      meant == nullptr ? "" : fmt::format(": did you mean --{}?", meant->flag));
 }
 
-// --kube-qps (kubeQps): whichever of the two was written.
+// --kube-qps (kubeQps), because either may have been written.
 std::string BothNames(const std::string& flag) {
   return fmt::format("--{} ({})", flag, KeyOf(flag));
 }
 
-// What no single value shows.
+// Checks rules that involve several settings.
 Checked CheckTogether(const OperatorConfig& config) {
   const auto wrong = [](const char* flag, const auto& value, const std::string& allowed) {
     return tl::unexpected(
@@ -195,7 +196,7 @@ Checked ReadConfigFile(const std::string& file, OperatorConfig* config) {
   return {};
 }
 
-// CLI11 takes "--namespace=" for an option without its value; as two words it is an empty one.
+// CLI11 treats "--namespace=" as an option without a value; as two words the value is empty.
 std::vector<std::string> Words(int argc, const char* const* argv) {
   std::vector<std::string> words;
   for (int i = 0; i < argc; ++i) {
@@ -207,7 +208,7 @@ std::vector<std::string> Words(int argc, const char* const* argv) {
   return words;
 }
 
-// The word for an option that has no value, or several.
+// The error message for an option without a value, or with several.
 std::string WrongNumber(const std::string& flag, const std::vector<std::string>& words) {
   const auto given = std::count_if(words.begin(), words.end(), [&](const std::string& word) {
     return word == flag || word.starts_with(flag + "=");
@@ -225,7 +226,7 @@ constexpr char kAbout[] =
     "Every option but the last three may stand in the file of --config, in camelCase: "
     "--kube-qps 50 is kubeQps: 50.\n";
 
-// What the command line says; CLI11 fills it in.
+// The contents of the command line; CLI11 fills it in.
 struct Given {
   std::map<std::string, std::string> texts;  // by flag
   std::string config_file;
@@ -253,7 +254,7 @@ void AddOptions(CLI::App* cli, Given* given) {
   cli->add_flag("--print-config", given->print_config,
                 "print what holds, as such a file, and exit");
   cli->add_flag("--version", given->version, "print the version and exit");
-  cli->allow_extras();  // for a better word on them
+  cli->allow_extras();  // for our own error message about them
 }
 
 tl::expected<void, ConfigExit> Parse(CLI::App* cli, const std::vector<std::string>& words) {
@@ -275,7 +276,7 @@ tl::expected<void, ConfigExit> Parse(CLI::App* cli, const std::vector<std::strin
   return {};
 }
 
-// The file, and over it the flags.
+// Reads the file, then lets flags override it.
 Checked Gather(const CLI::App& cli, const Given& given, OperatorConfig* config) {
   if (!given.config_file.empty()) {
     if (auto read = ReadConfigFile(given.config_file, config); !read) return read;

@@ -1,5 +1,5 @@
-// What the operator is told: by flags, by a config file (YAML, the flags' names in camelCase), by
-// defaults; flags win over the file.
+// The operator's configuration: from flags, a config file (YAML, with the flags' names in
+// camelCase) and defaults. Flags take precedence over the file.
 //
 // Plain values, read once, in main().
 #pragma once
@@ -13,29 +13,29 @@ namespace ringmaster::app {
 struct OperatorConfig {
   std::string kubeconfig;
   std::string listen = "0.0.0.0:9443";  // gRPC, for sidecars: host:port or unix:/path
-  std::string sidecar_target;           // what sidecars dial; empty: `listen`
+  std::string sidecar_target;           // address for sidecars; empty: `listen`
   std::string sidecar_image = "ringmaster.dev/sidecar:latest";
-  std::string watch_namespaces;           // with commas; empty: all
+  std::string watch_namespaces;           // separated by commas; empty: all
   std::string sidecar_image_pull_policy;  // empty: Kubernetes' default
   std::string sidecar_resources;          // JSON; empty: the default
   bool tls = true;
   std::string operator_namespace;  // of the certificate authority; empty: $POD_NAMESPACE
   bool network_policy = true;
-  std::string metrics_namespace;  // who may read sidecars' metrics; empty: everybody
+  std::string metrics_namespace;  // namespace that may read sidecars' metrics; empty: all may
   int workers = 4;
   bool gang_admission = true;
   std::string pod_groups = "Auto";  // or Never
   bool kueue = false;
   std::string autoscaling = "None";      // or Pending
-  int autoscaling_after_seconds = 30;    // a job has waited for room
-  int autoscaling_within_seconds = 900;  // nodes come
-  int autoscaling_jobs = 4;              // wait for nodes at a time
-  std::string disruption_taints;         // keys, with commas; empty: the usual ones
+  int autoscaling_after_seconds = 30;    // a job calls for nodes after waiting for room this long
+  int autoscaling_within_seconds = 900;  // nodes have this long to appear
+  int autoscaling_jobs = 4;              // so many jobs may wait for nodes at the same time
+  std::string disruption_taints;         // keys, separated by commas; empty: the default ones
   bool trust_node_deletion = false;
-  bool clear_finalizers = false;  // do that and end
+  bool clear_finalizers = false;  // only remove finalizers, and exit
   std::string health_listen;      // empty: not served
   std::string metrics_listen;     // empty: not served
-  bool metrics_secure = false;    // TLS, and only for whom the API server lets
+  bool metrics_secure = false;    // TLS, and only for users whom the API server allows it
   std::string page_listen;        // empty: not served
   bool leader_elect = false;
   std::string leader_election_namespace;  // empty: $POD_NAMESPACE, else "default"
@@ -50,7 +50,7 @@ struct OperatorConfig {
   std::string log_level = "info";
 };
 
-// The process ends with this: --help, --version, --print-config, or what is wrong.
+// The process exits with this: after --help, --version or --print-config, or with an error.
 struct ConfigExit {
   int code = 0;
   std::string text;  // to stdout if code is 0, else to stderr
@@ -58,11 +58,10 @@ struct ConfigExit {
 
 tl::expected<OperatorConfig, ConfigExit> ParseCommandLine(int argc, const char* const* argv);
 
-// Puts what a config file says into `config`. The error names the key, the value and what is
-// allowed.
+// Applies a config file to `config`. The error names the key, the value and what is allowed.
 tl::expected<void, std::string> ApplyConfigFile(std::string_view yaml, OperatorConfig* config);
 
-// A config file that says all of this.
+// A config file with all of these settings.
 std::string ToYaml(const OperatorConfig& config);
 
 }  // namespace ringmaster::app

@@ -30,7 +30,7 @@ class OperatorConfigTest : public testing::Test {
     arguments.insert(arguments.begin(), "ringmaster-operator");
     return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());
   }
-  // What is said about a wrong command line; its exit code is 2.
+  // The error about a wrong command line; its exit code is 2.
   static std::string Refusal(const std::vector<const char*>& arguments) {
     const auto parsed = Parse(arguments);
     if (parsed) return "it was accepted";
@@ -141,7 +141,7 @@ TEST_F(OperatorConfigTest, EveryFlagThatIsWrongIsNamedWithItsValueAndWhatIsAllow
   }
   EXPECT_THAT(Refusal({"--watch-namespaces=\xff"}), HasSubstr("--watch-namespaces: \""))
       << "no UTF-8";
-  // What --help lists and is not here can't be wrong by itself.
+  // Settings that --help lists and that are missing here have no invalid values of their own.
   std::set<std::string> listed;
   std::istringstream help(Parse({"--help"}).error().text);
   for (std::string word; help >> word;) {

@@ -35,7 +35,7 @@ kube::Result<std::unique_ptr<OperatorIdentity>> OperatorIdentity::Create(
   return self;
 }
 
-// The key is kept, so that key and certificate fit at every moment.
+// The key stays the same, so that key and certificate always match.
 void OperatorIdentity::Renew(std::stop_token stop) {
   while (!stop.stop_requested()) {
     sync::Pause(stop, lifetime_ / 2);

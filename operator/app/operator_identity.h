@@ -1,7 +1,7 @@
-// The operator's own certificate: signed by the authority when the process starts, renewed long
-// before it expires. Its key stays in this process: nothing is stored.
+// The operator's own certificate: the authority signs it when the process starts, and it is renewed
+// long before it expires. Its key stays in this process and is never stored.
 //
-// Thread rule: constant after construction but for the renewal, which a thread of its own does.
+// Thread rule: constant after construction except for the renewal by a thread of its own.
 #pragma once
 
 #include <memory>
@@ -33,7 +33,7 @@ class OperatorIdentity {
   std::unique_ptr<tls::MemoryFile> ca_, certificate_, key_;
   std::string key_pem_;
   tls::Files files_;
-  std::jthread thread_;  // last: uses the others
+  std::jthread thread_;  // last member: its thread uses the others
 };
 
 }  // namespace ringmaster::app

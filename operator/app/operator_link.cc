@@ -26,18 +26,19 @@ namespace {
 using controllers::SidecarRegistry;
 using planner::Notice;
 
-// Of a connection, and a sidecar has one: its stream, and the record calls of its campaigns.
+// Per connection; a sidecar has one, with its stream and the record calls of its campaigns.
 constexpr int kMostStreams = 32;
 constexpr int kMostMetadata = 16 << 10;
-// So that connections and streams that do nothing don't add up: a sidecar registers at once, and
-// has a stream as long as it has a connection.
+// These limits keep idle connections and streams from piling up: a sidecar registers at once, and
+// has a stream as long as it is connected.
 constexpr std::chrono::seconds kRegisterWithin{5};
 constexpr int kIdleMs = 60'000;
 constexpr int kHandshakeMs = 30'000;
 
 using Peer = std::shared_ptr<const grpc::AuthContext>;
 
-// Empty, or why the peer may not speak for this job. No peer: there is no TLS to ask.
+// Why the peer may not speak for this job; empty if it may. A null peer means no TLS, so nothing is
+// checked.
 std::string WhyNotItsJob(const Peer& peer, const std::string& job_uid) {
   if (peer == nullptr || tls::HasName(peer, tls::JobName(job_uid))) return "";
   std::string names;
@@ -48,7 +49,7 @@ std::string WhyNotItsJob(const Peer& peer, const std::string& job_uid) {
                      names.empty() ? "nobody" : names);
 }
 
-// The writing half of one stream. It outlives the stream as long as the registry holds it.
+// The writing half of one stream. It may outlive the stream, because the registry holds it.
 class StreamSink : public controllers::NoticeSink {
  public:
   using Reactor = grpc::ServerBidiReactor<v1::SidecarReport, v1::OperatorNotice>;
@@ -80,13 +81,13 @@ class StreamSink : public controllers::NoticeSink {
  private:
   sync::Mutex mu_;
   Reactor* reactor_ GUARDED_BY(mu_);                      // null once the stream ends
-  std::deque<v1::OperatorNotice> queue_ GUARDED_BY(mu_);  // the first is being written
+  std::deque<v1::OperatorNotice> queue_ GUARDED_BY(mu_);  // the first one is being written
 };
 
-// The streams that stand, to tell them all when the operator stops.
+// The open streams, which are told when the operator stops.
 class OpenStreams {
  public:
-  // False: the operator stops already.
+  // Returns false if the operator is already stopping.
   bool Add(const std::shared_ptr<StreamSink>& sink) {
     const sync::MutexLock lock(&mu_);
     if (closed_) return false;
@@ -148,7 +149,7 @@ class Connection final : public StreamSink::Reactor {
   }
 
  private:
-  // The call-back may come when this object is gone.
+  // The callback may run after this object is destroyed.
   void AwaitRegistration() {
     patience_.Set(
         std::chrono::system_clock::now() + kRegisterWithin,
@@ -196,7 +197,8 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
                              tls_ ? tls::ServerCredentials(*tls_, {.suffix = tls::kJobDomain})
                                   : grpc::InsecureServerCredentials(),
                              &port);
-    // Two operators on one port would each see half of the sidecars.
+    // Without this option two operators could listen on one port, and each would have half of the
+    // sidecars.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     rpc::KeepAlive(&builder);
     rpc::LimitMessages(&builder);

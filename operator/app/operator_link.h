@@ -1,9 +1,9 @@
-// The gRPC service that sidecars connect to: it translates between operator.proto and the
-// SidecarRegistry, and hands messages for the record to the QuorumRecordStore. With TLS a sidecar
-// may speak for the job of its certificate only.
+// The gRPC service that sidecars connect to. It translates between operator.proto and the
+// SidecarRegistry, and passes messages for the record to the QuorumRecordStore. With TLS a sidecar
+// may speak only for the job in its certificate.
 //
-// Thread rule: Start and Stop from one thread. gRPC calls in on its own threads; nothing here
-// blocks them but a record's compare-and-swap, which has a thread of its own.
+// Thread rule: Start and Stop from one thread. gRPC calls it on threads of its own, and it never
+// blocks them: the compare-and-swap of a record has other threads.
 #pragma once
 
 #include <memory>
@@ -19,18 +19,18 @@ namespace ringmaster::app {
 
 class OperatorLinkServer {
  public:
-  // kUnavailable if `listen` (host:port or unix:/path) can't be bound; the message names it.
-  // `tls`: the operator's own certificate; none: any peer that connects is believed.
+  // Returns kUnavailable if `listen` (host:port or unix:/path) can't be bound; the message names
+  // it. `tls` is the operator's own certificate; without it any peer that connects is trusted.
   static kube::Result<std::unique_ptr<OperatorLinkServer>> Start(
       const std::string& listen, controllers::SidecarRegistry* registry,
       controllers::QuorumRecordStore* records, const std::optional<tls::Files>& tls = std::nullopt);
   virtual ~OperatorLinkServer() = default;
-  // What sidecars dial: `listen` with the port that was chosen.
+  // The address for sidecars: `listen` with the port that was chosen.
   virtual std::string target() const = 0;
   virtual void Stop() = 0;
 };
 
-// unix:/path or a loopback address: nobody but this machine can reach it.
+// unix:/path or a loopback address, which only this machine can reach.
 bool IsLocalAddress(const std::string& address);
 
 }  // namespace ringmaster::app

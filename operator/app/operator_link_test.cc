@@ -1,4 +1,4 @@
-// The link as a sidecar sees it: a gRPC client against the real server.
+// The link from a sidecar's side: a gRPC client with the real server.
 #include "operator/app/operator_link.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ class OperatorLinkTest : public testing::Test {
         grpc::CreateChannel(server_->target(), grpc::InsecureChannelCredentials()));
     context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
   }
-  // The end of a stream that registers; OK: it was accepted.
+  // The end of a stream that registers; OK if it was accepted.
   grpc::Status Register(const v1::SidecarReport& report) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
@@ -73,7 +73,7 @@ TEST_F(OperatorLinkTest, ASidecarIsAcceptedReportsAndIsTold) {
   v1::OperatorNotice notice;
   ASSERT_TRUE(stream->Read(&notice));
   EXPECT_TRUE(notice.has_accepted());
-  // Accepted is written before the registry knows, so tell from a change that comes after it.
+  // `accepted` is sent before the registry knows, so the notice is sent from a later change.
   registry_.SetChangeHandler([&](const std::string& key, std::chrono::milliseconds) {
     EXPECT_EQ(key, "default/digits");
     registry_.Notify("job", "pod", planner::TargetNotice{1, 4});
@@ -95,7 +95,7 @@ TEST_F(OperatorLinkTest, ASidecarIsAcceptedReportsAndIsTold) {
   ASSERT_TRUE(stream->Read(&notice));
   ASSERT_TRUE(notice.has_drain()) << "what was said once is not said again";
   EXPECT_EQ(notice.drain().deadline_unix_ms(), 7);
-  // The change that was told from may have been the registration.
+  // The change that sent the notice may have been the registration.
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!registry_.Facts("job").sidecars.at(0).step_awaited_since) {
     ASSERT_LT(std::chrono::steady_clock::now(), patience);
@@ -138,8 +138,8 @@ TEST_F(OperatorLinkTest, AnOperatorThatStopsSaysSoToEverySidecar) {
 
 struct Refused {
   const char* what;
-  void (*make)(v1::SidecarReport& report);  // of what comes after the registration
-  const char* why;                          // part of it
+  void (*make)(v1::SidecarReport& report);  // the report after the registration
+  const char* why;                          // part of the error
 };
 
 class RefusedReport : public OperatorLinkTest, public testing::WithParamInterface<Refused> {};
@@ -247,7 +247,7 @@ TEST_F(OperatorLinkTest, NoticesArriveAsTheyWereSaidAndInTheirOrder) {
 }
 
 TEST_F(OperatorLinkTest, TheRecordVotesOverTheLink) {
-  // The record belongs to its job: without one it would be collected at once.
+  // The record belongs to its job: without it the record would be collected at once.
   const auto owner = api_->Create(
       kube::HorovodJobs(), "default",
       {{"apiVersion", api::kApiVersion}, {"kind", api::kKind}, {"metadata", {{"name", "digits"}}}});
@@ -282,7 +282,7 @@ TEST_F(OperatorLinkTest, TheRecordVotesOverTheLink) {
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->kind, membership::MessageKind::kPromise);
 
-  // Another operator knows the promise: it reads what was stored.
+  // Another operator knows the promise, because it reads what was stored.
   controllers::QuorumRecordStore other(api_);
   prepare.ballot = {0, "b"};
   const auto refused =
@@ -292,7 +292,8 @@ TEST_F(OperatorLinkTest, TheRecordVotesOverTheLink) {
 }
 
 TEST_F(OperatorLinkTest, ASidecarCannotSpeakForAJobOfAnotherName) {
-  registry_.TakenOver("default/other", "job", false);  // as the controller does when it looks at it
+  // As the controller does at the first reconcile.
+  registry_.TakenOver("default/other", "job", false);
   auto stream = stub_->Attend(&context_);
   ASSERT_TRUE(stream->Write(Registration()));
   v1::OperatorNotice notice;
@@ -342,7 +343,7 @@ TEST_F(OperatorLinkTest, NobodyIsLetInBeforeThePodsAreKnown) {
   EXPECT_EQ(Register(Registration()).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
-// An API server that does not answer for one job until it is let go.
+// An API server that does not answer for one job until it is released.
 class StuckApi : public local::InMemoryApi {
  public:
   using InMemoryApi::InMemoryApi;
@@ -422,9 +423,9 @@ TEST_F(RecordCallsTest, AJobWhoseApiCallIsStuckHoldsUpNoOther) {
 TEST_F(RecordCallsTest, AJobThatCallsTooOftenIsRefused) {
   std::vector<std::unique_ptr<Call>> flood;
   flood.push_back(Ask("stuck"));
-  api_->WaitForTheFirst();  // it is being answered, and no longer among those that wait
+  api_->WaitForTheFirst();  // it is being answered, so it doesn't wait any more
   std::vector<std::unique_ptr<v1::OperatorLink::Stub>> connections;
-  for (int connection = 0; connection < 8; ++connection) {  // one connection has fewer streams
+  for (int connection = 0; connection < 8; ++connection) {  // one connection allows fewer streams
     grpc::ChannelArguments own;
     own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     stub_ = v1::OperatorLink::NewStub(
@@ -503,7 +504,7 @@ class OperatorLinkTlsTest : public testing::Test {
     return v1::OperatorLink::NewStub(grpc::CreateChannel(
         server_->target(), tls::ChannelCredentials(files, {.exact = tls::kOperatorName})));
   }
-  // The end of a stream in which the client says to be of `job_uid`; OK: it was accepted.
+  // The end of a stream whose client claims to belong to `job_uid`; OK if it was accepted.
   grpc::Status Register(v1::OperatorLink::Stub* stub, const std::string& job_uid) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));

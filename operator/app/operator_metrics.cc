@@ -21,14 +21,15 @@ using prometheus::MetricType;
 using runtime::MetaField;
 using Labels = std::vector<ClientMetric::Label>;
 
-// From a get out of the API server's cache to a call that ends by its deadline.
+// Covers a get from the API server's cache as well as a call that ends by its deadline.
 const prometheus::Histogram::BucketBoundaries& CallBuckets() {
   static const prometheus::Histogram::BucketBoundaries kBuckets = {
       0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30};
   return kBuckets;
 }
 
-// Families by name, made when first needed: one without series would be a name without a meaning.
+// Families by name. They are created when first needed, because a family without series means
+// nothing.
 class Builder {
  public:
   void Gauge(const char* name, const char* help, Labels labels, double value) {
@@ -76,7 +77,7 @@ Labels With(Labels labels, const char* name, const std::string& value) {
   return labels;
 }
 
-// `job` has been parsed before: a job that makes no sense still has a state.
+// `job` was parsed before: even an invalid job has a state.
 void AddStatus(const Labels& of_job, const api::Status& status, Builder* out) {
   out->Gauge("ringmaster_job_state", "1 for the state that the job is in",
              With(of_job, "state", status.state.empty() ? "New" : status.state), 1);
@@ -121,7 +122,7 @@ void AddJobs(const OperatorSample& sample, Builder* out) {
 
 void AddPods(const OperatorSample& sample, Builder* out) {
   std::map<std::pair<std::string, std::string>, std::map<std::string, int>> pods;
-  // A phase that no pod is in is 0: a query for failed pods should get an answer.
+  // A phase without pods is reported as 0, so that a query for failed pods gets an answer.
   for (const runtime::ObjectPtr& object : sample.jobs) {
     pods[{MetaField(*object, "namespace"), MetaField(*object, "name")}] = {
         {"Pending", 0}, {"Running", 0}, {"Succeeded", 0}, {"Failed", 0}, {"Terminating", 0}};
@@ -221,7 +222,7 @@ void OperatorMetrics::ObserveCall(const kube::CallReport& report) {
 std::string OperatorMetrics::Text(const OperatorSample& sample) {
   controllers_.Settle();
   std::vector<MetricFamily> families = registry_.Collect();
-  // A family without series says nothing.
+  // A family without series is omitted.
   std::erase_if(families, [](const MetricFamily& family) { return family.metric.empty(); });
   for (MetricFamily& family : SampleFamilies(sample)) families.push_back(std::move(family));
   return prometheus::TextSerializer().Serialize(families);

@@ -1,5 +1,5 @@
-// The text of the operator's /metrics: what was counted, and what is read off caches, queue and
-// registry at the moment of the scrape. docs/metrics.md names the series.
+// The text of the operator's /metrics: what was counted, and what caches, queue and registry
+// contain at the moment of the scrape. docs/metrics.md names the series.
 //
 // Thread rule: every method is safe from any thread.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace ringmaster::app {
 
-// What can be read off at any time; a replica that doesn't lead has no controller.
+// State that can be read at any time; a replica that doesn't lead has no controller.
 struct OperatorSample {
   bool leading = false;
   std::vector<runtime::ObjectPtr> jobs, pods;
@@ -25,7 +25,7 @@ struct OperatorSample {
   std::size_t sidecars = 0;
 };
 
-// Pure: the families of a sample.
+// The metric families of a sample. Pure.
 std::vector<prometheus::MetricFamily> SampleFamilies(const OperatorSample& sample);
 
 class OperatorMetrics {
@@ -36,7 +36,7 @@ class OperatorMetrics {
   controllers::Metrics* controllers() { return &controllers_; }
   // For ClientConfig::on_call of every client.
   void ObserveCall(const kube::CallReport& report);
-  // In Prometheus' text format.
+  // Returns the metrics in Prometheus' text format.
   std::string Text(const OperatorSample& sample);
 
  private:

@@ -61,7 +61,7 @@ runtime::ObjectPtr Pod(const std::string& name, const std::string& job, const st
 
 class OperatorMetricsTest : public testing::Test {
  protected:
-  // Something of everything.
+  // Every kind of value.
   OperatorMetricsTest() {
     sample_.leading = true;
     sample_.sidecars = 3;
@@ -203,7 +203,7 @@ TEST_F(OperatorMetricsTest, AJobThatMakesNoSenseStillHasItsState) {
               HasSubstr("pods_wanted{namespace=\"default\",job_name=\"good\"} 4"));
 }
 
-// The table of docs/metrics.md and the code must not drift: each name of the one in the other.
+// The table of docs/metrics.md and the code must agree: each has exactly the names of the other.
 TEST_F(OperatorMetricsTest, TheDocumentationNamesExactlyWhatIsServed) {
   std::ifstream file(RM_METRICS_DOC);
   std::set<std::string> documented;
@@ -213,7 +213,7 @@ TEST_F(OperatorMetricsTest, TheDocumentationNamesExactlyWhatIsServed) {
         documented.insert(line.substr(3, line.find_first_of("{`", 3) - 3));
     }
   }
-  // Comes five seconds after a report.
+  // This series appears five seconds after a report.
   EXPECT_EQ(documented.erase("ringmaster_operator_recovery_seconds"), 1u);
   std::set<std::string> served;
   std::istringstream text(metrics_.Text(sample_));
@@ -223,7 +223,7 @@ TEST_F(OperatorMetricsTest, TheDocumentationNamesExactlyWhatIsServed) {
   EXPECT_EQ(documented, served);
 }
 
-// What Prometheus' own tool says of a text; empty: nothing.
+// The report of Prometheus' own tool about a text; empty if there is none.
 std::string Promtool(const std::string& text) {
   const std::string file = testing::TempDir() + "rm-metrics-" + std::to_string(getpid());
   std::ofstream(file) << text;

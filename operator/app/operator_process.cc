@@ -20,15 +20,15 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr milliseconds kReviewDeadline{3'000};
-// Kubernetes allows 30 s by default, but who waits for a restart waits for this.
+// Kubernetes allows 30 s by default, but a restart of the operator waits for this.
 constexpr milliseconds kAbandonCalls{3'000};
 constexpr milliseconds kEndAnyway{4'500};
-// A look at the lease takes a few seconds at the worst.
+// One read or write of the lease takes at most a few seconds.
 constexpr seconds kHungElection{60};
-// An operator waits for what is missing on the cluster, and says so, for as long as it takes.
+// An operator waits without limit for what is missing in the cluster, and reports it.
 constexpr std::chrono::hours kForCaches{24 * 365};
 
-// Two processes must never share it: a pod's uid, or something random.
+// Two processes must never share an identity: it contains the pod's uid, or a random text.
 std::string Identity(const ProcessIdentity& identity) {
   if (!identity.pod_name.empty()) {
     return identity.pod_name + (identity.pod_uid.empty() ? "" : "_" + identity.pod_uid);
@@ -49,9 +49,8 @@ HttpAnswer ToAnswer(const std::vector<std::string>& wrong) {
   _exit(static_cast<int>(code));
 }
 
-// Ends the process in time after a stop, whatever hangs: nothing that an operator has in hand is
-// lost by it, for the next one reads it all from the API server and hears it from the sidecars
-// again.
+// Ends the process in time after a stop request, whatever hangs. Nothing is lost by that, because
+// the next operator reads everything from the API server and from the sidecars again.
 class EndInTime {
  public:
   EndInTime(std::stop_token stop, std::stop_source abandon)
@@ -159,7 +158,8 @@ HttpEndpoints::Protection OperatorProcess::ProtectMetrics() {
 
 bool OperatorProcess::Listen() {
   if (config_.metrics_secure) {
-    // A client of its own: whoever reaches the port must not use up the controllers' calls.
+    // It has a client of its own, because anyone who reaches the port can cause calls, which must
+    // not use up those of the controllers.
     auto api = Connect(kReviewDeadline, {5, 20});
     if (api == nullptr) return false;
     access_review_ = std::make_unique<AccessReview>(std::move(api));
@@ -208,7 +208,8 @@ bool OperatorProcess::AwaitApiServer() {
   return there.has_value();
 }
 
-// Goes on without them: most jobs need only some, and each call that fails says so itself.
+// The operator starts even if rights are missing: most jobs need only some of them, and each call
+// that fails is reported.
 void OperatorProcess::CheckRights() {
   const RightsScope scope = {
       .watch_namespaces = Names(config_.watch_namespaces),
@@ -249,7 +250,8 @@ bool OperatorProcess::AwaitLeadership() {
   options.lease_duration = seconds(config_.lease_duration_seconds);
   options.renew_deadline = seconds(config_.renew_deadline_seconds);
   options.retry_period = seconds(config_.retry_period_seconds);
-  // A client of its own: a renewal must neither wait for a slow call nor for our own rate limit.
+  // The elector has a client of its own: a renewal must wait neither for a slow call nor for our
+  // own rate limit.
   auto api = Connect(options.renew_deadline / 2, OwnPace());
   if (api == nullptr) return false;
   runtime::ElectorCallbacks callbacks;
@@ -258,7 +260,7 @@ bool OperatorProcess::AwaitLeadership() {
     leading_ = true;
     changed_.NotifyAll();
   };
-  // At once: whatever this process still does may cross what the next leader does.
+  // The process ends at once, because anything it still did could conflict with the next leader.
   callbacks.on_lost = [](const std::string&) { EndNow(ProcessExit::kLostLease); };
   const std::string ns = LeaseNamespace();
   std::unique_ptr<LeaderLabel> label;
@@ -283,7 +285,7 @@ OperatorOptions OperatorProcess::AppOptions() const {
   options.sidecar_image = config_.sidecar_image;
   options.sidecar_image_pull_policy = config_.sidecar_image_pull_policy;
   if (!config_.sidecar_resources.empty()) {
-    options.sidecar_resources = kube::Json::parse(config_.sidecar_resources);  // checked
+    options.sidecar_resources = kube::Json::parse(config_.sidecar_resources);  // was checked before
   }
   if (config_.log_format != "text") options.sidecar_log_format = config_.log_format;
   options.tls = config_.tls;
@@ -317,12 +319,13 @@ kube::Result<void> OperatorProcess::RunOperator() {
   }
   if (auto running = app_->Run(stop_.get_token()); !running) return running;
   if (auto opened = OpenThePage(); !opened) return opened;
-  // Only now: who is sent here finds a server.
+  // The label comes last, so that sidecars find a server that is ready.
   if (label_ != nullptr) label_->Start();
   return {};
 }
 
-// With clients of its own: whoever reaches the port must not use up the controllers' calls.
+// The page has clients of its own, because anyone who reaches the port can cause calls, which must
+// not use up those of the controllers.
 kube::Result<void> OperatorProcess::OpenThePage() {
   if (config_.page_listen.empty() || open_page_ == nullptr) return {};
   auto reviews = Connect(kReviewDeadline, {5, 20});
@@ -346,8 +349,8 @@ void OperatorProcess::StopAll() {
   if (app_ != nullptr) app_->Stop();
   if (elector_ != nullptr) elector_->Stop();
   for (auto& endpoint : endpoints_) endpoint->Stop();
-  // Last: it may wait for pods that don't answer until EndInTime ends the process, and by then the
-  // lease has to be released.
+  // The page is closed last: it may wait for pods that don't answer until EndInTime ends the
+  // process, and the lease has to be released before that.
   page_.reset();
 }
 
@@ -367,9 +370,9 @@ std::vector<std::string> OperatorProcess::NotReady() const {
     return missing;
   }
   for (std::string& what : app_->NotReady()) missing.push_back(std::move(what));
-  // Sidecars find a leader by its mark.
+  // Sidecars find the leader by its label.
   if (missing.empty() && label_ != nullptr && !label_->error().empty()) {
-    missing.push_back("this pod is not marked as the leader's: " + label_->error());
+    missing.push_back("this pod lacks the leader's label: " + label_->error());
   }
   return missing;
 }

@@ -1,5 +1,6 @@
-// One ringmaster-operator from its start to its end: waits for the API server, stands for election,
-// runs the operator while it leads, serves health and metrics, and stops in order.
+// One ringmaster-operator from start to end: it waits for the API server, takes part in the
+// election, runs the operator while it leads, serves health and metrics, and stops everything in
+// order.
 //
 // Thread rule: Run once, from the main thread; RequestStop from any.
 #pragma once
@@ -25,14 +26,14 @@ namespace ringmaster::app {
 
 enum class ProcessExit : int {
   kStopped = 0,
-  kFailed = 1,        // the API server was away for too long, an address is taken
+  kFailed = 1,        // the API server was unreachable for too long, an address is in use
   kWrongConfig = 2,   // flags, config file
   kNoApi = 3,         // kubeconfig or service account can't be read
-  kLostLease = 4,     // another replica may lead: starts anew
-  kSecondSignal = 5,  // ended at once, as asked for
+  kLostLease = 4,     // another replica may lead: the process starts anew
+  kSecondSignal = 5,  // ended at once, as requested
 };
 
-// What the pod is told about itself; empty outside a cluster.
+// What the pod's environment says about itself; empty outside a cluster.
 struct ProcessIdentity {
   std::string pod_name;
   std::string pod_uid;
@@ -42,7 +43,7 @@ struct ProcessIdentity {
 
 class OperatorProcess {
  public:
-  // `open_page` may be null: then there is none.
+  // `open_page` may be null: then there is no page.
   OperatorProcess(OperatorConfig config, kube::ClientConfig client, ProcessIdentity identity,
                   OpenPage open_page);
   ~OperatorProcess();
@@ -70,7 +71,7 @@ class OperatorProcess {
   std::string LeaseNamespace() const;
   std::string OwnNamespace() const;
 
-  // What /readyz and /healthz say; empty: all is well.
+  // The answers of /readyz and /healthz; empty: no problem.
   std::vector<std::string> NotReady() const;
   std::vector<std::string> NotAlive() const;
   std::string Metrics();
@@ -81,21 +82,21 @@ class OperatorProcess {
   const OpenPage open_page_;
   OperatorMetrics metrics_;
   std::stop_source stop_;
-  std::stop_source abandon_;  // calls to the API that an end can't wait for
+  std::stop_source abandon_;  // ends API calls that a stop can't wait for
 
   mutable sync::Mutex mu_;
   sync::CondVar changed_;
   bool leading_ GUARDED_BY(mu_) = false;
   std::string api_problem_ GUARDED_BY(mu_);
 
-  // Set by Run's thread alone, under mu_, because the answers of other threads read the pointers
-  // under it; Run's thread reads them without. So no GUARDED_BY.
+  // Only Run's thread sets these pointers, under mu_, because other threads read them under mu_ for
+  // their answers. Run's thread reads them without it, so they have no GUARDED_BY.
   std::shared_ptr<kube::KubeApi> api_;
   std::unique_ptr<runtime::LeaderElector> elector_;
   std::unique_ptr<LeaderLabel> label_;
   std::unique_ptr<OperatorApp> app_;
-  std::unique_ptr<Page> page_;                   // while it leads, if one is wanted
-  std::unique_ptr<AccessReview> access_review_;  // null: /metrics is open
+  std::unique_ptr<Page> page_;                   // while it leads, if the page is enabled
+  std::unique_ptr<AccessReview> access_review_;  // null: /metrics is open to all
   std::vector<std::unique_ptr<HttpEndpoints>> endpoints_;
 };
 

@@ -1,5 +1,5 @@
-// ringmaster-operator as a process, against an API server of this test: election, stop, and an API
-// server that goes away, comes back, and changes its mind.
+// ringmaster-operator as a process, with an API server of this test: election, stop, and an API
+// server that goes away, comes back, and changes its answers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -71,7 +71,7 @@ class OperatorProcessE2e : public testing::Test {
     server_.reset();
   }
 
-  // The token stands in a file of its own, as a pod's does.
+  // The token is in a file of its own, as that of a pod is.
   fs::path Kubeconfig() {
     WriteToken(token_);
     const Json config = {
@@ -100,7 +100,7 @@ class OperatorProcessE2e : public testing::Test {
         .flags = std::move(flags),
         .env = {{"POD_NAME", name}, {"POD_UID", "uid-" + name}, {"POD_NAMESPACE", "ops"}}});
   }
-  // One of several replicas; with a pod object, as on a cluster.
+  // One of several replicas, with a pod object as on a cluster.
   std::unique_ptr<RunningOperator> StartReplica(const std::string& name) {
     EXPECT_TRUE(api_->Create(kube::Pods(), "ops",
                              {{"metadata", {{"name", name}}},
@@ -144,7 +144,7 @@ class OperatorProcessE2e : public testing::Test {
   std::unique_ptr<local::RestServer> server_;
 };
 
-// Prometheus refuses a whole scrape for one series that comes twice.
+// Prometheus refuses a whole scrape if one series is there twice.
 std::vector<std::string> SeriesTwice(const std::string& metrics) {
   std::map<std::string, int> seen;
   std::istringstream text(metrics);
@@ -219,10 +219,10 @@ TEST_F(OperatorProcessE2e, AnApiServerThatRestartsIsNotRunOverAndNothingIsMissed
   ASSERT_TRUE(Until([&] {
     return op->Metric("ringmaster_operator_watch_failures_total{resource=\"pods\"}") >= 2;
   }));
-  Scale("digits", 2);  // the store lives on, as etcd does
+  Scale("digits", 2);  // the store persists, as etcd does
   const double before = op->Sum("ringmaster_operator_api_request_seconds_count");
   EXPECT_FALSE(Until([&] { return !op->running(); }, seconds(2))) << "it waits";
-  // Two watches that are tried again with growing pauses, and no more.
+  // Two watches that are retried with growing pauses, and no more calls.
   EXPECT_LT(op->Sum("ringmaster_operator_api_request_seconds_count") - before, 30);
   StartApiServer();
   EXPECT_TRUE(Until([&] { return PodsOf("digits") == 2; }));
@@ -351,7 +351,7 @@ TEST_F(OperatorProcessE2e, ItStopsInTimeWithoutAnApiServerAndASecondSignalEndsIt
   EXPECT_EQ(a->Exited(), 0);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(5));
 
-  auto b = Start("op-b");  // hangs in the wait for the API server, or stops already
+  auto b = Start("op-b");  // waits for the API server, or stops already
   ASSERT_TRUE(Until([&] { return b->Get("/healthz").status == 200; }));
   b->Signal(SIGSTOP);
   b->Signal(SIGTERM);

@@ -1,5 +1,5 @@
-// Sidecar and operator of which one's node is cut off: connections stay open, and nothing comes
-// through them. The real two ends, with a network between them that can be cut.
+// Sidecar and operator if the node of one of them is cut off: connections stay open, but no data
+// comes through. The real two ends, with a network between them that can be cut.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -26,8 +26,8 @@ using asio::local::stream_protocol;
 
 constexpr std::chrono::seconds kPatience{60};
 
-// Hands bytes on between a TCP port and a server's socket, until the network is cut for all that
-// is connected. New connections go through.
+// Passes bytes between a TCP port and a server's socket. Cutting it affects only existing
+// connections.
 class Network {
  public:
   Network(asio::io_context* loop, std::string server)
@@ -73,7 +73,7 @@ class Network {
                     std::array<char, 16384>& buffer) {
     from.async_read_some(asio::buffer(buffer),
                          [=, &from, &to, &buffer](std::error_code error, std::size_t length) {
-                           if (path->cut) return;  // and nobody is told
+                           if (path->cut) return;  // without telling either end
                            std::error_code ended;
                            if (!error) asio::write(to, asio::buffer(buffer, length), ended);
                            if (error || ended) {
@@ -175,7 +175,7 @@ TEST_F(OperatorSilenceTest, ASidecarWhosePodIsSeenLateGetsIn) {
 
 TEST_F(OperatorSilenceTest, ThoseWhoHaveNothingToSayStayConnected) {
   ASSERT_TRUE(RunUntil([&] { return told_ == Story{true}; }, kPatience));
-  // A server that minds being asked so often hangs up at the third time.
+  // A server that doesn't allow pings this often would hang up at the third.
   const auto four_pings = std::chrono::milliseconds(4 * rpc::kPingMs + 1000);
   RunUntil([&] { return told_.size() > 1; },
            std::chrono::duration_cast<std::chrono::seconds>(four_pings));

@@ -1,7 +1,7 @@
-// What the operator has to know of the page that it may serve while it leads. Who makes it stands
-// above (operator/daemon), for it uses what the command line uses.
+// The interface of the page that the operator may serve while it leads. operator/daemon implements
+// it, one layer above, because the page uses code of the command line.
 //
-// Thread rule: made and destroyed by one thread.
+// Thread rule: created and destroyed by one thread.
 #pragma once
 
 #include <functional>
@@ -15,14 +15,14 @@ namespace ringmaster::app {
 
 class Page {
  public:
-  virtual ~Page() = default;  // nobody is served any more
+  virtual ~Page() = default;  // stops serving
   virtual int port() const = 0;
 };
 
 struct PageInputs {
   std::string listen;                      // host:port
-  std::function<OperatorSample()> sample;  // from any thread
-  std::shared_ptr<kube::KubeApi> reviews;  // for the questions who may look
+  std::function<OperatorSample()> sample;  // callable from any thread
+  std::shared_ptr<kube::KubeApi> reviews;  // for access reviews
   std::shared_ptr<kube::KubeApi> reads;    // for the jobs' Secrets and the pods' logs
 };
 

@@ -1,7 +1,7 @@
-// Two jobs, or three, share the GPUs of a local cluster that runs real sidecars and workers, before
-// an operator that counts the GPUs: the more important one takes what the other can do without, or
-// all of it, and the other one has it back afterwards; what is idle is shared out fairly. The
-// workers' own files tell whether a step was lost.
+// Two or three jobs share the GPUs of a local cluster with real sidecars and workers, under an
+// operator that counts the GPUs. The more important job takes pods that another can do without, or
+// all of its pods, and that job gets them back afterwards; idle GPUs are shared fairly. The
+// workers' own files show whether a step was lost.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -20,7 +20,7 @@ using support::Until;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-// What all workers of a job have written of a step: the hash of the state after it.
+// What all workers of a job have written about a step: the hash of the state after it.
 using Steps = std::map<int, std::set<std::string>>;
 
 class PreemptionE2e : public ClusterE2e {
@@ -38,14 +38,14 @@ class PreemptionE2e : public ClusterE2e {
     ClusterE2e::TearDown();
   }
 
-  // So many pods of it have to train together; each has a GPU.
+  // `least` pods of the job have to train together; each has a GPU.
   void ApplyJob(const std::string& name, int replicas, int priority, int least = 2) {
     Json job = api::testing::JobObject(name, replicas, least,
                                        {WORKER_BINARY, (dir_ / name).string(), "--sleep-ms", "20"});
     job["spec"]["elasticPolicy"]["resizeIntervalSeconds"] = 0;
     Json& pod = job["spec"]["worker"]["template"]["spec"];
     pod["containers"][0]["resources"] = {{"limits", {{kGpu, "1"}}}};
-    // As the API server sets it from the priority class.
+    // The API server would set this from the priority class.
     pod["priority"] = priority;
     Apply(job);
   }
@@ -65,7 +65,7 @@ class PreemptionE2e : public ClusterE2e {
       return scheduled != nullptr && scheduled->reason == "WaitingForRoom";
     });
   }
-  // The message of the newest event; empty: there is none.
+  // The message of the newest event; empty if there is none.
   std::string Event(const std::string& job, const std::string& reason) {
     std::string message;
     const auto events = api_->ListAll(kube::Events(), "default", {});

@@ -71,14 +71,15 @@ std::optional<std::pair<std::string, RecordCalls::Call>> RecordCalls::Next(
   const sync::MutexLock lock(&mu_);
   while (true) {
     if (auto call = queue_.Take()) return call;
-    // What still waits is of jobs that other threads answer now, and these go on with it.
+    // Other calls that wait belong to jobs for which another thread is answering a call now; that
+    // thread continues with them.
     if (stop.stop_requested()) return std::nullopt;
     wake_.Wait(&mu_, stop);
   }
 }
 
 void RecordCalls::Answer(const Call& call) {
-  // To write a vote that nobody waits for any more would only take time from the others.
+  // The client has given up, so writing its vote would only delay others.
   if (call.context->IsCancelled()) return call.reactor->Finish(grpc::Status::CANCELLED);
   const controllers::JobIdentity job{call.request->job_namespace(), call.request->job_name(),
                                      call.request->job_uid()};

@@ -1,5 +1,5 @@
-// Answers messages for the quorum records, off gRPC's threads: each waits for the API server. One
-// job's calls, or a slow API call for it, hold up no other job's.
+// Answers messages for the quorum records, outside gRPC's threads because each waits for the API
+// server. Calls of one job, or a slow API call for it, don't delay other jobs.
 //
 // Thread rule: Post from any thread, Stop once.
 #pragma once
@@ -19,7 +19,8 @@ namespace ringmaster::app {
 
 class RecordCalls {
  public:
-  // A job has one coordinator, and its members campaign rarely: more calls than this are a flood.
+  // A job has one coordinator, and its members campaign rarely, so more calls than this are an
+  // overload.
   static constexpr std::size_t kMostOfAJob = 64;
   static constexpr std::size_t kMost = 16'384;
   static constexpr int kThreads = 8;
@@ -27,11 +28,11 @@ class RecordCalls {
   explicit RecordCalls(controllers::QuorumRecordStore* records);
   ~RecordCalls() { Stop(); }
 
-  // Finishes `reactor`: with the answer, RESOURCE_EXHAUSTED when the job has too many calls
-  // waiting, or UNAVAILABLE when the operator stops.
+  // Finishes `reactor`: with the answer, with RESOURCE_EXHAUSTED if too many calls of the job wait,
+  // or with UNAVAILABLE if the operator stops.
   void Post(grpc::CallbackServerContext* context, const v1::RecordRequest* request,
             v1::RecordReply* reply, grpc::ServerUnaryReactor* reactor);
-  // Answers what waits, then ends.
+  // Answers the waiting calls, then returns.
   void Stop();
 
  private:
@@ -43,7 +44,7 @@ class RecordCalls {
   };
 
   void Run(const std::stop_token& stop);
-  // Nullopt: stopped, and nothing waits any more.
+  // nullopt: stopped, and no call waits any more.
   std::optional<std::pair<std::string, Call>> Next(const std::stop_token& stop);
   void Answer(const Call& call);
 

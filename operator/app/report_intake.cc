@@ -14,7 +14,7 @@
 namespace ringmaster::app {
 namespace {
 
-// Figures about a rebuild; nullopt for anything that is none.
+// Parses figures about a rebuild; nullopt if the text has none.
 std::optional<job::Rebuild> ParseRebuild(const std::string& text) {
   return job::RebuildFromJson(fields::ParseOrDiscard(text));
 }
@@ -51,7 +51,7 @@ std::string ReportIntake::WhyNot(const v1::Registration& registration) const {
 ReportIntake::Result ReportIntake::Register(const v1::Registration& registration) {
   if (std::string wrong = WhyNot(registration); !wrong.empty()) return {Verdict::kInvalid, wrong};
   if (!registry_->KnowsPodOf(job::FromProto(registration))) {
-    // The cache may lag behind a pod that has just been made: its sidecar dials again, and again.
+    // The cache may lag behind a new pod; its sidecar connects again until the pod is known.
     return {
         Verdict::kUnknownPod,
         fmt::format("pod_name is \"{}\", pod_uid is \"{}\": the operator knows no such pod of job "
@@ -91,7 +91,7 @@ std::string ReportIntake::TakeReport(const v1::SidecarReport& report) {
     case v1::SidecarReport::kRecovery:
       return OnRecoveryReport(report.recovery());
     default:
-      return "";  // of a newer sidecar
+      return "";  // from a newer sidecar
   }
 }
 

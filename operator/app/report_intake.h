@@ -1,4 +1,5 @@
-// What one sidecar says over its stream: checked, read and told to the registry. It knows no gRPC.
+// Checks and reads the messages of one sidecar's stream and passes them to the registry. It doesn't
+// use gRPC itself.
 //
 // Thread rule: one call at a time; the registry is safe from any thread.
 #pragma once
@@ -17,21 +18,21 @@ class ReportIntake {
   enum class Verdict { kTaken, kInvalid, kUnknownPod };
   struct Result {
     Verdict verdict = Verdict::kTaken;
-    std::string why;  // not taken
+    std::string why;  // why it was not taken
   };
   struct Peer {
-    // Empty, or why it may not speak for the job of this uid.
+    // Why the peer may not speak for the job with this uid; empty if it may.
     std::function<std::string(const std::string& job_uid)> why_not_its_job;
-    // It is let in: `welcome` is the first that it is told.
+    // Called when the sidecar is accepted; `welcome` is the first message to it.
     std::function<void(v1::OperatorNotice welcome)> on_accepted;
     std::shared_ptr<controllers::NoticeSink> sink;
   };
 
-  // `registry` outlives it.
+  // `registry` outlives this object.
   ReportIntake(controllers::SidecarRegistry* registry, Peer peer)
       : registry_(registry), peer_(std::move(peer)) {}
 
-  // What is not taken ends the stream.
+  // A result other than kTaken ends the stream.
   Result Take(const v1::SidecarReport& report);
   // The stream has ended.
   void End();
@@ -39,7 +40,7 @@ class ReportIntake {
  private:
   std::string WhyNot(const v1::Registration& registration) const;
   Result Register(const v1::Registration& registration);
-  // The rest return what is wrong with the report; empty: nothing.
+  // The following return what is wrong with the report; empty: nothing.
   std::string TakeReport(const v1::SidecarReport& report);
   std::string OnReadiness(const v1::Readiness& readiness);
   std::string OnView(const v1::ViewReport& report);

@@ -14,8 +14,9 @@ struct Rule {
   std::vector<const char*> verbs;
 };
 
-// charts/ringmaster says in its README what each is for, and gives one more that is never called:
-// horovodjobs/finalizers, asked for by an admission plugin that not every cluster has.
+// The README of charts/ringmaster says what each right is for. The chart grants one more that is
+// never used by a call: horovodjobs/finalizers, which an admission plugin of some clusters
+// requires.
 const std::vector<Rule>& JobRules() {
   static const std::vector<Rule> kRules = {
       {"ringmaster.dev", "horovodjobs", "", {"get", "list", "watch", "delete"}},
@@ -76,7 +77,7 @@ const std::vector<Rule>& QueueRules() {
   return kRules;
 }
 
-// Of objects that are in no namespace.
+// For objects outside namespaces.
 const std::vector<Rule>& QueueClusterRules() {
   static const std::vector<Rule> kRules = {
       {"kueue.x-k8s.io", "resourceflavors", "", {"get"}},
@@ -156,7 +157,7 @@ std::vector<Right> MissingRights(kube::KubeApi* api, const std::vector<Right>& r
                                          {"resource", right.resource},
                                          {"subresource", right.subresource},
                                          {"namespace", right.ns}}}}}});
-    if (!review) break;  // it can't tell: what is wrong otherwise is said elsewhere
+    if (!review) break;  // the API server can't tell; its other problems are reported elsewhere
     const Json::json_pointer allowed("/status/allowed");
     if (review->contains(allowed) && (*review)[allowed] == false) missing.push_back(right);
   }

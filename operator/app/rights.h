@@ -1,7 +1,7 @@
-// Asks the API server at the start whether the operator may do what it will want to do, so that a
-// missing right is named before the first job needs it.
+// Asks the API server at the start whether the operator has all the rights that it will need, so
+// that a missing right is reported before the first job needs it.
 //
-// Thread rule: one thread; blocks for a call for each right.
+// Thread rule: one thread; blocks for one call per right.
 #pragma once
 
 #include <stop_token>
@@ -25,21 +25,21 @@ struct Right {
 
 struct RightsScope {
   std::vector<std::string> watch_namespaces;  // empty: all
-  std::string lease_namespace;                // empty: nobody is elected
+  std::string lease_namespace;                // empty: no election
   std::string authority_namespace;            // empty: no TLS with sidecars
-  bool whole_cluster = false;                 // it looks at all nodes and pods
-  bool pod_groups = false;                    // jobs may have PodGroups of Kubernetes
-  bool kueue = false;                         // jobs may name a queue of Kueue
+  bool whole_cluster = false;                 // it watches all nodes and pods
+  bool pod_groups = false;                    // jobs may have Kubernetes PodGroups
+  bool kueue = false;                         // jobs may name a Kueue queue
   bool trust_node_deletion = false;
-  bool reviews = false;  // it asks who others are and what they may
+  bool reviews = false;  // it makes TokenReviews and SubjectAccessReviews
   bool page = false;
 };
 
-// What the operator calls.
+// The rights that the operator needs.
 std::vector<Right> WantedRights(const RightsScope& scope);
 
-// Those of `rights` that the API server says we don't have. One that it can't tell of (an API
-// server without authorization, such as the one of local mode) counts as ours.
+// Those of `rights` that we lack, according to the API server. A right that can't be reviewed (an
+// API server without authorization, such as that of local mode) counts as given.
 std::vector<Right> MissingRights(kube::KubeApi* api, const std::vector<Right>& rights,
                                  std::stop_token stop);
 

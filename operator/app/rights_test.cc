@@ -12,7 +12,7 @@ namespace {
 
 using kube::Json;
 
-// Allows all but what `denied` names, as an API server answers.
+// Allows everything except `denied`, in the format of an API server.
 class ReviewingApi : public runtime::ScriptedApi {
  public:
   std::string denied;

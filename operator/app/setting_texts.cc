@@ -59,7 +59,7 @@ bool AreNamespaces(const std::string& text) {
 
 bool IsQuantity(const Json& value) { return value.is_string() || value.is_number(); }
 
-// {"requests": {...}, "limits": {...}}
+// Accepts {"requests": {...}, "limits": {...}}.
 bool AreResources(const std::string& text) {
   const Json resources = fields::ParseOrDiscard(text);
   if (!resources.is_object()) return false;

@@ -1,4 +1,4 @@
-// What the texts among the operator's settings may be.
+// Rules for the text values among the operator's settings.
 //
 // Thread rule: constants and free functions.
 #pragma once
@@ -16,25 +16,25 @@ struct HostPort {
 };
 tl::expected<HostPort, std::string> ParseHostPort(const std::string& text);
 
-// Empty parts included: "" is one of them.
+// Keeps empty parts: "" has one.
 std::vector<std::string> Split(const std::string& text, char separator);
-// Those of a list with commas; none of an empty text.
+// The parts of a list with commas; an empty text has none.
 std::vector<std::string> Names(const std::string& text);
 
-// Asked of texts that are not empty.
+// A rule is applied only to non-empty texts.
 struct TextRule {
   const char* allowed;  // in words, for the error
   bool (*good)(const std::string&);
 };
 
 extern const TextRule kHostPortText;
-extern const TextRule kGrpcListenText;  // gRPC's own word on an address comes when it listens
+extern const TextRule kGrpcListenText;  // gRPC itself checks the address when it listens
 extern const TextRule kGrpcTargetText;
 extern const TextRule kImageText;
 extern const TextRule kNamespaceText;
 extern const TextRule kNamespacesText;
 extern const TextRule kObjectNameText;
-extern const TextRule kTaintKeysText;  // whoever writes a whole taint, value and effect, is told
-extern const TextRule kResourcesText;  // the quantities are the API server's to judge
+extern const TextRule kTaintKeysText;  // refuses whole taints with value and effect
+extern const TextRule kResourcesText;  // the API server checks the quantities
 
 }  // namespace ringmaster::app

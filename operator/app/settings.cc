@@ -14,7 +14,7 @@ std::vector<std::string> WordsOf(const char* const (&words)[n]) {
   return {words, words + n};
 }
 
-// How sidecars reach the operator and what they may do.
+// How sidecars reach the operator, and their settings.
 std::vector<Setting> SidecarSettings() {
   return {
       {"kubeconfig", &C::kubeconfig,
@@ -55,7 +55,7 @@ std::vector<Setting> SidecarSettings() {
   };
 }
 
-// Which jobs the operator looks after, and how.
+// Which jobs the operator manages, and how.
 std::vector<Setting> JobSettings() {
   return {
       {.flag = "watch-namespaces",
@@ -97,7 +97,7 @@ std::vector<Setting> JobSettings() {
   };
 }
 
-// What it serves, when it leads, how it talks to the API server, what it logs.
+// Addresses, leader election, the connection to the API server, and logging.
 std::vector<Setting> ProcessSettings() {
   return {
       {.flag = "health-listen",

@@ -1,8 +1,8 @@
-// The operator's settings: one row for each, read by the command line, the configuration file and
-// --help alike.
+// The operator's settings: one row each, used by the command line, the configuration file and
+// --help.
 //
-// CLI11 reads the flags; its own checks would know neither the keys of the file nor what is allowed
-// in the words of our errors, so the table has both.
+// CLI11 parses the flags. Its own checks know neither the file's keys nor our error messages, so
+// the table contains the rules, too.
 //
 // Thread rule: constants and free functions.
 #pragma once
@@ -23,10 +23,10 @@ struct Setting {
   const char* flag;  // without the dashes
   std::variant<Field<std::string>, Field<int>, Field<double>, Field<bool>> field;
   const char* help;
-  double low = 0, high = 0;             // numbers
-  std::vector<std::string> words = {};  // texts: only these
-  const TextRule* rule = nullptr;       // texts
-  bool required = false;                // texts: not empty
+  double low = 0, high = 0;             // for numbers
+  std::vector<std::string> words = {};  // for texts: the allowed ones
+  const TextRule* rule = nullptr;       // for texts
+  bool required = false;                // for texts: must not be empty
 };
 
 const std::vector<Setting>& Settings();

@@ -1,5 +1,5 @@
-// A job whose pods have to be in one rack, on a local cluster of several nodes that runs real
-// sidecars and workers, before an operator that counts the nodes.
+// A job whose pods have to be in one rack, on a local cluster of several nodes with real sidecars
+// and workers, under an operator that tracks free capacity.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -23,7 +23,7 @@ class TopologyE2e : public ClusterE2e {
     StartCluster({.bin_dir = RM_BIN_DIR, .nodes = 4});
     const auto nodes = api_->ListAll(kube::Nodes(), "", {});
     ASSERT_TRUE(nodes && nodes->items.size() == 4);
-    // Two racks of two nodes each, and a GPU on each node; their names say nothing of the rack.
+    // Two racks of two nodes each, with a GPU on each node; the names don't show the rack.
     for (std::size_t i = 0; i < nodes->items.size(); ++i) {
       const std::string name = nodes->items[i]["metadata"]["name"];
       rack_of_[name] = i % 2 == 0 ? "r1" : "r2";
@@ -42,7 +42,7 @@ class TopologyE2e : public ClusterE2e {
     ClusterE2e::TearDown();
   }
 
-  // Two pods of it have to train together; each has a GPU.
+  // Two pods of the job have to train together; each has a GPU.
   void ApplyJob(const std::string& name, int replicas, const Json& topology) {
     std::filesystem::create_directory(dir_ / name);
     Json job = api::testing::JobObject(name, replicas, 2,

@@ -1,7 +1,7 @@
-// Two builds in one job: an operator is upgraded and rolled back under a job that trains, and pods
-// with sidecars of both versions train together. The other build is this tree as another version;
-// RINGMASTER_OTHER_BIN names the folder of a real one (ringmaster-operator, -sidecar and -launcher
-// of the release before, say), which is tried instead.
+// Two builds in one job: an operator is upgraded and rolled back while a job trains, and pods with
+// sidecars of both versions train together. The other build is this tree under another version;
+// RINGMASTER_OTHER_BIN names the folder of a real one (such as ringmaster-operator, -sidecar and
+// -launcher of the previous release) to use instead.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -35,7 +35,7 @@ class UpgradeE2e : public ClusterE2e {
     StartCluster({.bin_dir = dir_ / "bin"});
   }
 
-  // What pods that are made from now on have for sidecar and launcher.
+  // Sets the sidecar and launcher of pods that are created from now on.
   void UsePodsOf(const fs::path& build) const {
     for (const char* program : {"ringmaster-sidecar", "ringmaster-launcher"}) {
       fs::remove(dir_ / "bin" / program);
@@ -50,7 +50,7 @@ class UpgradeE2e : public ClusterE2e {
                                  .flags = OperatorFlags(),
                                  .program = build / "ringmaster-operator"});
   }
-  // As a Deployment with one replica does it: the old one ends first.
+  // Replaces the operator as a Deployment with one replica does: the old one ends first.
   void Replace(std::unique_ptr<RunningOperator>* op, const fs::path& build) {
     (*op)->Signal(SIGTERM);
     EXPECT_EQ((*op)->Exited(), 0);
@@ -62,7 +62,7 @@ class UpgradeE2e : public ClusterE2e {
     ASSERT_TRUE(patched) << patched.error().message;
   }
   Json Status() { return StatusOf("digits"); }
-  // All of a world of this size train, in a view that the operator has seen.
+  // All workers of a world of this size train, in a view that the operator has seen.
   bool Trains(int workers) {
     return Until([&] { return Status().value("worldSize", 0) == workers; }) && StepsGoOn();
   }

@@ -43,7 +43,7 @@ Outcome<std::string> TextOf(const std::filesystem::path& file) {
               fmt::format("{}: can't be read: {}", file.string(), text.error().message()));
 }
 
-// Empty: nothing is wrong with it that is seen from here.
+// Returns an empty text if the object has no error that can be seen without the API server.
 std::string WhatIsWrong(const Json& object, const std::string& ns) {
   if (!object.is_object()) return "is no object";
   if (ResourceOf(object) == nullptr)

@@ -1,4 +1,4 @@
-// `ringmaster apply`: makes or changes HorovodJobs, and the Secrets and ConfigMaps that they use.
+// `ringmaster apply`: creates or changes HorovodJobs, and the Secrets and ConfigMaps that they use.
 #pragma once
 
 #include "operator/cli/command_line.h"
@@ -7,7 +7,7 @@
 
 namespace ringmaster::cli {
 
-// Nothing is sent unless every object of every file is right.
+// It sends nothing unless all objects of all files are valid.
 Outcome<void> Apply(const ApplyOptions& options, const Surroundings& around);
 
 }  // namespace ringmaster::cli

@@ -1,7 +1,8 @@
-// What the owner of a run waits for while its hosts come and go: an address by which they reach
-// this machine, and enough slots to start the job.
+// What a run with changing hosts waits for at its start: an address by which the hosts reach this
+// machine, and enough slots for the job.
 //
-// Thread rule: any thread. Every wait ends by `patience` after the construction, or at the stop.
+// Thread rule: any thread. Every wait ends after `patience`, counted from the construction, or at
+// the stop.
 #pragma once
 
 #include <chrono>
@@ -16,19 +17,19 @@ namespace ringmaster::cli {
 
 class AwaitedHosts {
  public:
-  // `np`: the slots that the job needs to start.
+  // `np` is the number of slots that the job needs to start.
   AwaitedHosts(int np, std::chrono::seconds patience)
       : np_(np), patience_(patience), deadline_(std::chrono::steady_clock::now() + patience) {}
 
   void SetAddress(const std::string& address);
   std::string address() const;
-  // The script, when it was asked first, has failed: nobody waits any longer.
+  // The first call of the script has failed, so all waits end.
   void SetFirstError(const std::string& error);
-  // `troubles`: by host, what keeps it from offering any.
+  // `troubles` has, by host, why it offers no slots.
   void SetSlots(int slots, std::map<std::string, std::string> troubles);
 
   Outcome<std::string> AwaitAddress(const std::stop_token& stop);
-  // How many slots there are.
+  // Returns the number of slots.
   Outcome<int> AwaitSlots(const std::stop_token& stop);
 
  private:

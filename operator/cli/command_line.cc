@@ -19,7 +19,7 @@ bool IsNp(const std::string& word) {
          word.rfind("--np=", 0) == 0;
 }
 
-// CLI11 has no short options of two letters.
+// CLI11 has no short options with two letters.
 void Lengthen(std::string* np) {
   if ((*np)[1] != '-') np->insert(0, "-");
 }
@@ -37,8 +37,8 @@ bool IsHosts(const std::string& word) {
   return word == "-H" || word == "--hosts" || word.starts_with("--hosts=");
 }
 
-// `run -np 4 python3 train.py --lr 0.1`: what follows the first word that is no option belongs to
-// the command, options of the same name included.
+// `run -np 4 python3 train.py --lr 0.1`: everything from the first word that is no option belongs
+// to the command, including options that `run` has as well.
 void SeparateCommand(const CLI::App& run, std::vector<std::string>* words) {
   bool np = false, hosts = false;
   for (size_t i = 1; i < words->size(); ++i) {
@@ -60,7 +60,7 @@ void SeparateCommand(const CLI::App& run, std::vector<std::string>* words) {
   }
 }
 
-// `run train.py`, `run python3 train.py`: a command without its -np.
+// Reports a command without -np: `run train.py`, `run python3 train.py`.
 Outcome<void> CheckManifestNames(const std::vector<std::string>& words,
                                  const std::string& program) {
   const auto is_script = [](const std::string& word) {
@@ -75,8 +75,7 @@ Outcome<void> CheckManifestNames(const std::vector<std::string>& words,
                           *script, program, command));
 }
 
-// A job whose hosts come and go is elastic; without bounds it may have as many workers as a job
-// can.
+// A job with changing hosts is elastic; without bounds it may have as many workers as any job.
 Outcome<void> TakeHostScript(const Parsed& p, RunOptions* run) {
   if (!p.hosts.empty())
     return Fail(ExitCode::kUsage, "--hosts and --host-discovery-script: give one of them");
@@ -87,7 +86,7 @@ Outcome<void> TakeHostScript(const Parsed& p, RunOptions* run) {
   return {};
 }
 
-// The hosts alone say how many workers a command has, unless -np does.
+// The hosts determine the number of workers, unless -np does.
 Outcome<void> TakeHosts(Parsed* p) {
   RunOptions& run = p->run;
   run.abandon_after = std::chrono::seconds(p->abandon_after);
@@ -213,7 +212,7 @@ std::vector<std::string> OptionNames(const CLI::App& app) {
   return names;
 }
 
-// Before CLI11 sees it, which would call it an argument too many.
+// This check runs before CLI11, which would report too many arguments.
 Outcome<void> CheckCommandName(const CLI::App& root, const std::vector<std::string>& words) {
   if (words.empty() || words[0].empty() || words[0][0] == '-') return {};
   const auto names = CommandNames(root);
@@ -223,7 +222,7 @@ Outcome<void> CheckCommandName(const CLI::App& root, const std::vector<std::stri
                           DidYouMean(words[0], names), root.get_name()));
 }
 
-// What the command was not asked to take, in the words of the person.
+// Describes the words that the command doesn't accept.
 std::string Unexpected(const CLI::App& command, const std::vector<std::string>& rest) {
   for (const std::string& word : rest) {
     if (word.size() < 2 || word[0] != '-') continue;
@@ -311,7 +310,7 @@ Outcome<Command> ParseCommandLine(std::vector<std::string> words, const std::str
     for (std::string& word : words)
       if (IsNp(word)) Lengthen(&word);
   }
-  std::reverse(words.begin(), words.end());  // what CLI11 wants of a vector
+  std::reverse(words.begin(), words.end());  // CLI11 expects a vector in reverse order
   try {
     root.parse(words);
   } catch (const CLI::CallForHelp&) {

@@ -1,5 +1,4 @@
-// The words of the command line as values. Parsing touches nothing: no file, no environment, no
-// network.
+// The command line as values. Parsing uses no files, environment or network.
 #pragma once
 
 #include <chrono>
@@ -14,44 +13,44 @@
 
 namespace ringmaster::cli {
 
-// Which API server a command speaks to; connection.h says what is taken where nothing is named.
+// Which API server a command connects to; connection.h says which one it is by default.
 struct Target {
   std::filesystem::path run_dir;
   std::filesystem::path kubeconfig;
   std::string context;
-  std::string ns;  // empty: of the context, else "default"
+  std::string ns;  // empty: that of the context, else "default"
 };
 
 struct RunOptions {
-  std::vector<std::filesystem::path> manifests;  // files and folders; empty with `command`
-  int np = 0;                                    // > 0: one pod of so many slots runs `command`
-  int min_np = 0;                                // 0: np
+  std::vector<std::filesystem::path> manifests;  // files and folders; empty if `command` is set
+  int np = 0;      // more than 0: one pod with this many slots runs `command`
+  int min_np = 0;  // 0: np
   int max_np = 0;
   int standby = 0;
-  // Of the job that is made for `command`; none: as a manifest that doesn't name it.
+  // For the job that is made for `command`; without a value the defaults of a manifest count.
   std::optional<int> init_timeout;
   std::optional<int> backoff_limit;
   std::optional<int> fusion_threshold;
-  std::string backend;  // of spec.collectives; empty: the default
+  std::string backend;  // for spec.collectives; empty: the default
   std::vector<std::string> command;
-  std::filesystem::path carried;  // a file for every worker of the command; empty: none
-  // Other machines, by ssh; none: this one alone.
+  std::filesystem::path carried;  // a file for every worker of `command`; empty: none
+  // Other machines, reached by ssh; empty: only this machine.
   std::vector<Host> hosts;
-  // Asked for the hosts again and again, instead of `hosts`; empty: none.
+  // A script that is called repeatedly for the hosts, instead of `hosts`; empty: none.
   std::filesystem::path host_script;
-  int slots_per_host = 0;  // of a host that it names without a number; 0: one
+  int slots_per_host = 0;  // for hosts that the script names without a number; 0: one
   SshOptions ssh;
-  std::string address;  // by which the hosts reach this machine; empty: as ssh shows it
+  std::string address;  // address of this machine for the hosts; empty: the one that ssh shows
   std::chrono::seconds abandon_after{3600};
   std::filesystem::path run_dir;  // empty: a new one, removed at the end
-  int port = 0;                   // of the API server; 0: chosen free
+  int port = 0;                   // of the API server; 0: any free port
   std::filesystem::path summary;  // empty: none
-  // Each worker's output is kept in files below it; empty: in the logs alone.
+  // Keeps each worker's output in files of this directory; empty: only in the logs.
   std::filesystem::path output_dir;
   bool plain = false;
   bool keep = false;
-  bool ui = false;                  // serve the page while it runs
-  std::string metrics_listen;       // host:port of the operator's metrics; empty: not served
+  bool ui = false;                  // serves the page during the run
+  std::string metrics_listen;       // host:port for the operator's metrics; empty: not served
   std::chrono::seconds timeout{0};  // 0: none
 };
 
@@ -78,7 +77,7 @@ struct WhyOptions {
 struct TopOptions {
   Target target;
   std::string job;
-  std::chrono::milliseconds interval{2000};  // between two looks
+  std::chrono::milliseconds interval{2000};  // between two observations
   bool once = false;
 };
 
@@ -86,14 +85,14 @@ struct TimelineOptions {
   Target target;
   std::string job;
   int seconds = 10;
-  std::string file;  // empty: named after the job; -: standard output
+  std::string file;  // empty: a name with the job's; -: standard output
 };
 
 struct UiOptions {
   Target target;
   bool all_namespaces = false;
-  int port = 0;                              // 0: chosen free
-  std::chrono::milliseconds interval{1000};  // between two looks
+  int port = 0;                              // 0: any free port
+  std::chrono::milliseconds interval{1000};  // between two observations
 };
 
 struct ConvertOptions {
@@ -110,8 +109,8 @@ struct LogsOptions {
   std::string name;  // of a pod or a job
   std::string container;
   bool follow = false;
-  std::optional<int> tail;  // of each pod, only the last lines
-  std::optional<int> rank;  // the number in front of the lines that are wanted
+  std::optional<int> tail;  // only the last lines of each pod
+  std::optional<int> rank;  // only lines with this worker number
 };
 
 struct ScaleOptions {
@@ -142,20 +141,20 @@ struct ApplyOptions {
 };
 
 struct NodeCommandOptions {
-  std::filesystem::path kubeconfig;  // of the run's API server; "-": standard input
-  std::string name;                  // of the node
-  std::string address;               // by which other machines reach this one
+  std::filesystem::path kubeconfig;  // kubeconfig of the run's API server; "-": standard input
+  std::string name;                  // name of the node
+  std::string address;               // address of this machine for the other machines
   std::filesystem::path work_dir;    // empty: a new one, removed at the end
-  int pods = 1000;                   // at a time
+  int pods = 1000;                   // the most pods at a time
   std::chrono::seconds abandon_after{3600};
-  bool again = false;  // a process of the name has died: what it has left is taken over
+  bool again = false;  // an earlier process of this node has died: takes over what it has left
   bool detach = false;
 };
 
 struct VersionOptions {};
 
 struct CompletionOptions {
-  std::string script;  // for the shell that was named
+  std::string script;  // for the given shell
 };
 
 using Command = std::variant<RunOptions, GetOptions, DescribeOptions, WhyOptions, TopOptions,
@@ -163,8 +162,8 @@ using Command = std::variant<RunOptions, GetOptions, DescribeOptions, WhyOptions
                              ScaleOptions, DrainOptions, KillOptions, DeleteOptions, ApplyOptions,
                              NodeCommandOptions, CompletionOptions, VersionOptions>;
 
-// Help that was asked for is a Failure with kDone: its message goes to stdout. `program`: how the
-// command is called in texts, "ringmaster" or "kubectl ringmaster".
+// A request for help is a Failure with kDone; its message goes to stdout. `program` is the
+// command's name in messages, "ringmaster" or "kubectl ringmaster".
 Outcome<Command> ParseCommandLine(std::vector<std::string> words,
                                   const std::string& program = "ringmaster");
 

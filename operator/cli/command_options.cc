@@ -32,7 +32,7 @@ constexpr char kRunFooter[] = R"(Examples:
 
 Ctrl-C ends the job and cleans up; a second Ctrl-C ends at once.)";
 
-// "@" stands for the name under which people call the program.
+// "@" stands for the name of the program as the user called it.
 std::string Named(std::string text, const std::string& program) {
   for (size_t at = 0; (at = text.find('@', at)) != std::string::npos; at += program.size())
     text.replace(at, 1, program);

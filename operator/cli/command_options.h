@@ -1,5 +1,5 @@
-// The commands and options of the command line, as CLI11 reads them: names, help, examples. What
-// belongs together is checked in command_line.cc.
+// The commands and options of the command line for CLI11: names, help, examples. command_line.cc
+// checks rules that involve several options.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,7 +10,7 @@
 
 namespace ringmaster::cli {
 
-// Filled by CLI11; one struct, so that references stay valid.
+// CLI11 fills it in. It is one struct, so that references into it stay valid.
 struct Parsed {
   RunOptions run;
   GetOptions get;
@@ -34,14 +34,14 @@ struct Parsed {
   int logs_rank = -1;
   int kill_slot = -1;
   double timeout = 0;
-  int abandon_after = 3600;  // of node and of run
+  int abandon_after = 3600;  // for node and for run
   std::string hosts;
   double top_interval = 2;
   double ui_interval = 1;
   std::string shell;
 };
 
-// `program`: how people call it. The commands are found again by their names.
+// `program` is the command's name. The parsed command is found by its name.
 void AddCommands(CLI::App* root, const std::string& program, Parsed* parsed);
 
 }  // namespace ringmaster::cli

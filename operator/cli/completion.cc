@@ -47,7 +47,7 @@ complete -F _ringmaster ringmaster
                      Joined(NamesOf(commands), " "), cases);
 }
 
-// In single quotes; texts of ours have no quotes, but backquotes.
+// Quotes with single quotes; our texts contain only backquotes.
 std::string Quoted(std::string text) {
   std::erase(text, '\'');
   return "'" + text + "'";

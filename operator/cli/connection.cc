@@ -36,7 +36,7 @@ std::string List(const std::vector<fs::path>& runs) {
   return text;
 }
 
-// A person who has both may mean either.
+// A user with both a run and a cluster may mean either.
 std::string NoteOnCluster(const fs::path& run_dir, const Surroundings& around) {
   for (const fs::path& file : kube::SplitPathList(around.kubeconfig)) {
     std::error_code ignored;

@@ -1,14 +1,13 @@
-// Which API server a command speaks to, and with what name of the namespace. The first that there
-// is of:
+// Finds the API server and the namespace that a command uses. The first of these that exists
+// counts:
 //
 //   1. --run-dir: a run on this machine
-//   2. --kubeconfig or --context: a cluster; also where the command is called as kubectl's plugin
-//   3. $RINGMASTER_RUN_DIR, and runs that this user has alive on this machine; of several the
-//   newest
-//      is looked at, and none is changed
+//   2. --kubeconfig or --context: a cluster; also if the command is kubectl's plugin
+//   3. $RINGMASTER_RUN_DIR, or the living runs of this user on this machine. If there are several,
+//      commands that only read use the newest, and commands that change something fail.
 //   4. $KUBECONFIG
 //
-// A run whose directory belongs to somebody else is never spoken to.
+// A run whose directory belongs to another user is never used.
 //
 // Thread rule: free functions and values.
 #pragma once
@@ -34,11 +33,11 @@ struct Surroundings {
 
 enum class Purpose { kLook, kChange };
 
-// Where Connect() goes to. `run_dir` empty: a cluster.
+// The destination of Connect(). If `run_dir` is empty it is a cluster.
 struct Place {
   std::filesystem::path run_dir;
   std::vector<std::filesystem::path> kubeconfigs;
-  std::string note;  // for people, where they may have meant another place; else empty
+  std::string note;  // for people who may have meant another place; else empty
 };
 
 Outcome<Place> FindPlace(const Target& target, const Surroundings& around, Purpose purpose);
@@ -49,7 +48,7 @@ struct Connection {
   std::string ns;
 };
 
-// Says the note on standard error.
+// Prints the note to standard error.
 Outcome<Connection> Connect(const Target& target, const Surroundings& around, Purpose purpose);
 
 }  // namespace ringmaster::cli

@@ -28,7 +28,8 @@ constexpr std::chrono::milliseconds kKillPoll{20};
 constexpr std::chrono::seconds kDrainPatience{3};
 constexpr std::chrono::milliseconds kDrainPoll{50};
 
-// Where the pod is on another machine, its kubelet is asked. Empty: it is done.
+// Kills a process of the pod; if the pod is on another machine, it asks that machine's kubelet.
+// Returns an empty text on success.
 std::string KillProcess(kube::KubeApi* api, const Json& pod, int pid) {
   const std::string uid = fields::TextAt(pod, "/metadata/uid");
   auto node = api->Get(kube::Nodes(), "", fields::TextAt(pod, "/spec/nodeName"));
@@ -65,7 +66,7 @@ Outcome<void> KillWorker(kube::KubeApi* api, const Json& pod, int slot, const st
               fmt::format("--worker {}: pod {} has no such worker now", slot, name));
 }
 
-// The kubelet is in another process: it is asked by an annotation, and answers by the pod's status.
+// The kubelet is in another process: an annotation asks it, and the pod's status has its answer.
 Outcome<void> KillPod(kube::KubeApi* api, const Json& pod) {
   std::string ns = fields::TextAt(pod, "/metadata/namespace"),
               name = fields::TextAt(pod, "/metadata/name");
@@ -86,7 +87,7 @@ Outcome<void> KillPod(kube::KubeApi* api, const Json& pod) {
   return Fail(ExitCode::kJobFailed, fmt::format("pod {} still runs", name));
 }
 
-// What the operator makes of it, which it says on the pod or by a condition of the job.
+// Waits for the operator's reaction, which is an annotation of the pod or a condition of the job.
 std::string AnswerToDrain(kube::KubeApi* api, const Json& asked) {
   const std::string ns = fields::TextAt(asked, "/metadata/namespace");
   const std::string name = fields::TextAt(asked, "/metadata/name");
@@ -120,7 +121,7 @@ Outcome<void> Scale(const ScaleOptions& options, const Surroundings& around) {
   if (!job) return tl::unexpected(FromKube(job.error()));
   Json patch = {{"spec", {{"worker", {{"replicas", options.replicas}}}}}};
   job->merge_patch(patch);
-  // The server checks each field for itself; bounds between fields are ours to check.
+  // The server checks each field by itself, so bounds between fields have to be checked here.
   if (auto parsed = api::ParseHorovodJob(*job); !parsed)
     return Fail(ExitCode::kUsage, api::ToString(parsed.error()));
   auto done = to->api->Patch(kube::HorovodJobs(), to->ns, options.job, patch, {});
@@ -132,7 +133,7 @@ Outcome<void> Scale(const ScaleOptions& options, const Surroundings& around) {
 Outcome<void> Drain(const DrainOptions& options, const Surroundings& around) {
   auto to = Connect(options.target, around, Purpose::kChange);
   if (!to) return tl::unexpected(to.error());
-  // The operator lets a pod that has this leave the view, then deletes it and makes another.
+  // The operator lets a pod with this annotation leave the view, then deletes and replaces it.
   Json patch = {{"metadata", {{"annotations", {{api::kDrainAnnotation, "Requested"}}}}}};
   auto done = to->api->Patch(kube::Pods(), to->ns, options.pod, patch, {});
   if (!done) return tl::unexpected(FromKube(done.error()));

@@ -1,5 +1,5 @@
-// The commands that change a running cluster: scale, drain, kill, delete. Clients of the API
-// server, as kubectl is; only `kill` needs to be on the machine of the pods.
+// The commands that change a running cluster: scale, drain, kill, delete. They are clients of the
+// API server, as kubectl is; only `kill` has to run on the machine of the pods.
 #pragma once
 
 #include "operator/cli/command_line.h"

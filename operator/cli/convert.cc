@@ -17,10 +17,10 @@ using Json = nlohmann::json;
 using Notes = std::vector<std::string>;
 using Words = std::vector<std::string>;
 
-constexpr char kTheSame[] = "";  // taken over as it is
+constexpr char kTheSame[] = "";  // copied without changes
 
-// What becomes of each field of an MPIJob's spec, runPolicy and schedulingPolicy. Others are not
-// known, which is said.
+// What becomes of each field of an MPIJob's spec, runPolicy and schedulingPolicy. Notes report
+// other fields as unknown.
 const std::map<std::string, const char*> kSpec = {
     {"slotsPerWorker", kTheSame},
     {"runPolicy", kTheSame},
@@ -46,7 +46,7 @@ const std::map<std::string, const char*> kSchedulingPolicy = {
     {"minResources", "it follows from the pods"},
     {"scheduleTimeoutSeconds", "a job waits until there is room"}};
 
-// Copies what is taken over, and tells what is not.
+// Copies the convertible fields, and notes the others.
 Json Take(const Json& from, const std::string& path,
           const std::map<std::string, const char*>& known, Notes* notes) {
   Json taken = Json::object();
@@ -76,7 +76,7 @@ std::string Bare(const std::string& option) {
   return option.substr(std::min(option.find_first_not_of('-'), option.size()));
 }
 
-// How many words follow an option of mpirun or horovodrun. Of one that isn't here: none.
+// The number of words that follow an option of mpirun or horovodrun; none for an unknown option.
 int ValuesOf(const std::string& bare) {
   static const std::map<std::string, int> kValues = {{"np", 1},
                                                      {"n", 1},
@@ -120,7 +120,7 @@ int ValuesOf(const std::string& bare) {
   return known == kValues.end() ? 0 : known->second;
 }
 
-// A variable that every rank has: "NAME=VALUE" of -x, or "NAME" "VALUE" of -genv.
+// Takes a variable for every rank: "NAME=VALUE" of -x, or "NAME" "VALUE" of -genv.
 bool TakeVariable(const std::string& bare, const Words& values,
                   std::vector<std::pair<std::string, std::string>>* env) {
   if ((bare == "genv" || bare == "env") && values.size() == 2) {
@@ -131,7 +131,7 @@ bool TakeVariable(const std::string& bare, const Words& values,
   const size_t equals = values[0].find('=');
   if (equals != std::string::npos)
     env->emplace_back(values[0].substr(0, equals), values[0].substr(equals + 1));
-  return true;  // NAME alone: the variables of the launcher are taken over anyway
+  return true;  // NAME alone: the launcher's variables are copied anyway
 }
 
 std::string Joined(const Words& words) {
@@ -148,7 +148,7 @@ Words WordsOf(const Json& container) {
   return words;
 }
 
-// `sh -c "mpirun ... python train.py"`: words by spaces, if nothing in it needs a shell.
+// `sh -c "mpirun ... python train.py"`: splits at spaces, unless something in it needs a shell.
 Words OfShell(const Words& command) {
   static const std::set<std::string> kShells = {"sh", "bash", "ash", "dash"};
   if (command.size() != 3 || (command[1] != "-c" && command[1] != "-lc")) return command;
@@ -171,7 +171,7 @@ Json FirstContainer(const Json& replica_spec) {
   return containers.empty() ? Json() : containers[0];
 }
 
-// Variables of `from` that `into` has not got.
+// Adds the variables of `from` that `into` doesn't have.
 void AddVariables(const Json& from, Json* into) {
   if (!into->is_array()) *into = Json::array();
   for (const Json& variable : from) {

@@ -1,8 +1,8 @@
-// An MPIJob of the MPI Operator (kubeflow.org) as a HorovodJob. Pure.
+// Converts an MPIJob of the MPI Operator (kubeflow.org) to a HorovodJob. Pure.
 //
-// The worker pods keep their template; the launcher's command becomes the workers' own, without the
-// `mpirun` or `horovodrun` in front of it. What has no place in a HorovodJob, or was guessed, is
-// told.
+// The worker pods keep their template. The launcher's command becomes the workers' command, without
+// `mpirun` or `horovodrun`. Notes name everything that can't be expressed in a HorovodJob or was
+// guessed.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -18,11 +18,11 @@ struct Converted {
   std::vector<std::string> notes;  // "spec.sshAuthMountPath: not carried over: ..."
 };
 
-// The failure (kUsage) says why it is no MPIJob that can be converted.
+// The failure (kUsage) says why this is not an MPIJob that can be converted.
 Outcome<Converted> ConvertMpiJob(const nlohmann::json& mpi_job);
 
-// The program that `mpirun` or `horovodrun` would start, with its arguments; what each option of
-// theirs means here is added to the notes, and variables that they set (-x, -genv) to `env`.
+// Returns the program that `mpirun` or `horovodrun` would start, with its arguments. The notes say
+// what each option of theirs means here; variables that they set (-x, -genv) are added to `env`.
 std::vector<std::string> WithoutLauncher(const std::vector<std::string>& command,
                                          std::vector<std::pair<std::string, std::string>>* env,
                                          std::vector<std::string>* notes);

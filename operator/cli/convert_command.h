@@ -6,7 +6,7 @@
 
 namespace ringmaster::cli {
 
-// The HorovodJob goes to standard output, what was not carried over to standard error.
+// Prints the HorovodJob to standard output, and what was not converted to standard error.
 Outcome<void> Convert(const ConvertOptions& options);
 
 }  // namespace ringmaster::cli

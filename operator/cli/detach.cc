@@ -11,9 +11,9 @@
 namespace ringmaster::cli {
 namespace {
 
-// The child's first word to its parent: how it goes, and a text.
+// The child's message to its parent: one of these characters, then a text.
 constexpr char kReady = 'r';
-constexpr char kFailed = 'f';  // the exit code follows
+constexpr char kFailed = 'f';  // followed by the exit code
 
 void WriteAll(int fd, const std::string& text) {
   for (size_t at = 0; at < text.size();) {
@@ -35,7 +35,7 @@ std::string ReadAll(int fd) {
   }
 }
 
-// What ssh waits for: it ends when nobody holds its streams any more.
+// Closes the standard streams, because ssh ends only when no process holds its streams.
 void LetGoOfStreams() {
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; fd < 3; ++fd) dup2(null, fd);

@@ -1,6 +1,6 @@
-// A process that outlives whoever has started it: an ssh connection, a terminal.
+// Starts a process that outlives its parent: an ssh connection or a terminal.
 //
-// Thread rule: from the main thread, before any other thread is begun.
+// Thread rule: call it from the main thread, before any other thread starts.
 #pragma once
 
 #include <functional>
@@ -10,12 +10,12 @@
 
 namespace ringmaster::cli {
 
-// Says that all is well, in one line.
+// Reports that all is well, in one line.
 using SayReady = std::function<void(const std::string& text)>;
 
-// Calls `run` in a child with a session of its own and no terminal, and returns as soon as that has
-// said so, having printed the line; or with the failure that `run` ended with before. In the child
-// this doesn't return: the process ends with `run`.
+// Calls `run` in a child process with its own session and no terminal. Returns when `run` has
+// called `ready`, after printing the line, or with the failure that `run` returned before that. It
+// does not return in the child: that process ends with `run`.
 Outcome<void> RunDetached(const std::function<Outcome<void>(const SayReady& ready)>& run);
 
 }  // namespace ringmaster::cli

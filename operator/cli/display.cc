@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kEraseLine[] = "\r\033[K";
 constexpr std::chrono::milliseconds kSameText{60'000};
-// A job that begins is held up by one thing after the other: what passes needs no line.
+// A starting job is held up by various short problems: those that pass soon need no line.
 constexpr std::chrono::milliseconds kLasts{2'000};
 
 class TerminalDisplay : public Display {
@@ -29,7 +29,7 @@ class TerminalDisplay : public Display {
   }
 
   void Progress(const std::string& clock, const ProgressNews& news, TimePoint now) override {
-    // A line that wraps can't be erased: cut it.
+    // A wrapped line can't be erased, so it is cut.
     std::string line = clock + news.text;
     ReplaceControls(&line);
     const std::string cut = CutToColumns(line, static_cast<size_t>(width() - 1));
@@ -60,7 +60,7 @@ class TerminalDisplay : public Display {
     bool shown = false;
   };
 
-  // What is not in `line` in whole, once for as long as it holds.
+  // Shows each reason that `line` doesn't contain in full, once while it lasts.
   void ShowHeldUp(const std::string& clock, const std::vector<HeldUp>& held_up,
                   const std::string& line, TimePoint now) {
     std::vector<Reason> reasons;
@@ -82,7 +82,7 @@ class TerminalDisplay : public Display {
 
   std::FILE* const out_;
   std::string progress_;
-  std::vector<Reason> reasons_;  // those that hold
+  std::vector<Reason> reasons_;  // those that last
 };
 
 class PlainDisplay : public Display {

@@ -30,7 +30,7 @@ TEST(PlainDisplayTest, ALineEveryFewSecondsAndOneAMinuteWhereNothingChanges) {
   free(text);
 }
 
-// A display on a pseudo-terminal of so many columns, and what is written to it.
+// A display on a pseudo-terminal with this many columns, and its output.
 class TerminalDisplayTest : public testing::Test {
  protected:
   explicit TerminalDisplayTest(unsigned short columns = 80) {
@@ -47,8 +47,8 @@ class TerminalDisplayTest : public testing::Test {
     close(screen_);
   }
 
-  // The lines that stay, and the one that is drawn last, in order. None may be wider than the
-  // terminal but those that stay.
+  // The lines that stay, and the last drawn line, in order. Only lines that stay may be wider than
+  // the terminal.
   std::vector<std::string> Lines() {
     char buffer[4096];
     for (ssize_t n; (n = read(screen_, buffer, sizeof(buffer))) > 0;) written_.append(buffer, n);

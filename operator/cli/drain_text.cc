@@ -18,7 +18,7 @@ bool IsOfName(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '.';
 }
 
-// digits-worker-1 is not named by "digits-worker-10 leaves".
+// "digits-worker-10 leaves" does not name digits-worker-1.
 bool Names(const std::string& text, const std::string& name) {
   for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
     const size_t end = at + name.size();

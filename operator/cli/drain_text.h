@@ -1,4 +1,4 @@
-// What becomes of a pod that was asked to leave, for who asked. Pure.
+// Describes what becomes of a pod that was asked to leave. Pure.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,8 +7,8 @@
 
 namespace ringmaster::cli {
 
-// `pod`: as it is now; null: it is gone. `job`: the job's object; null: it can't be read. nullopt:
-// the operator has not taken it up yet.
+// `pod` is the current object, null if it is gone. `job` is the job's object, null if it can't be
+// read. nullopt: the operator has not noticed the request yet.
 std::optional<std::string> DrainText(const std::string& name, const nlohmann::json& pod,
                                      const nlohmann::json& job);
 

@@ -32,7 +32,7 @@ uint64_t StepOf(const Inspection& found) {
   return step;
 }
 
-// "rank 0 12, rank 1 11": where each of them stands.
+// "rank 0 12, rank 1 11": the step of each rank.
 std::string StepsText(const Inspection& found) {
   std::map<int, uint64_t> steps;
   for (const auto& [pod, status] : found.answers)
@@ -54,7 +54,7 @@ std::string SizeText(const Json& job) {
                      ViewName(fields::Unsigned(status, "epoch")));
 }
 
-// Bytes that went through collectives between two looks.
+// Bytes that went through collectives between two observations.
 uint64_t BytesBetween(const Inspection& earlier, const Inspection& later) {
   uint64_t bytes = 0;
   for (const auto& [pod, status] : later.answers) {
@@ -71,7 +71,7 @@ bool Stands(const Inspection& found, const Inspection& earlier) {
   return StepOf(found) == StepOf(earlier) && BytesBetween(earlier, found) == 0;
 }
 
-// Of a job of which no condition says anything wrong.
+// Describes a job without a condition that reports a problem.
 std::string GoesOn(const Inspection& found, const Inspection* earlier, double seconds) {
   const uint64_t step = StepOf(found);
   if (found.answers.empty())
@@ -114,7 +114,7 @@ std::vector<std::string> Warnings(const Inspection& found, api::Time now) {
   return lines;
 }
 
-// Without the name of the program, which may be kubectl's plugin.
+// Omits the name of the program, which may be kubectl's plugin.
 std::string NextStep(const Inspection& found, bool failed) {
   return fmt::format("More: logs {0}{1}, describe {0}", NameOf(found), failed ? "" : " --tail 20");
 }
@@ -138,7 +138,7 @@ std::string WhyText(const Inspection& found, const Inspection* earlier, double s
             "\n";
   }
   for (size_t i = 0; i < troubles.size(); ++i) {
-    if (failed && !failure.empty()) break;  // said already, in more words
+    if (failed && !failure.empty()) break;  // the report above has more details
     text += (i == 0 ? name + ": " : "  also: ") + TroubleText(troubles[i], now) + "\n";
   }
   const bool stands = troubles.empty() && earlier != nullptr && Stands(found, *earlier);

@@ -8,7 +8,7 @@
 namespace ringmaster::cli {
 
 Outcome<void> Describe(const DescribeOptions& options, const Surroundings& around);
-// Looks twice where no condition says what is wrong: whether steps are completed.
+// Observes the job twice if no condition reports a problem, to see whether steps are completed.
 Outcome<void> Why(const WhyOptions& options, const Surroundings& around);
 
 }  // namespace ringmaster::cli

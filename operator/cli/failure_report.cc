@@ -34,7 +34,7 @@ std::optional<int> NumberAfter(std::string_view line, std::string_view key) {
   return read.ec == std::errc() ? std::optional(number) : std::nullopt;
 }
 
-// The exit that ended the pod; else the last one, after which the worker was started again.
+// The exit that ended the pod; else the last one, after which the worker was restarted.
 std::optional<WorkerEnd> FindEnd(const std::deque<std::string>& log) {
   std::optional<WorkerEnd> found;
   for (const std::string& line : log) {
@@ -47,7 +47,7 @@ std::optional<WorkerEnd> FindEnd(const std::deque<std::string>& log) {
   return found;
 }
 
-// What the launcher says is wrong: a program that can't be started, a worker that ended too early.
+// The launcher's error: a program that can't be started, a worker that ended too early.
 std::string LaunchersError(const std::deque<std::string>& log) {
   constexpr std::string_view kError = "ringmaster-launcher: error: ";
   for (const std::string& line : log)
@@ -60,8 +60,8 @@ std::string WhoEnded(const std::string& job, int number, int exit_code) {
   return fmt::format("{} failed: worker [{}] ended with exit code {}", job, number, exit_code);
 }
 
-// A worker that ended with 0 too early. The condition has the pod's exit code, which the launcher
-// has chosen: said as the worker's it would contradict.
+// Reports a worker that ended with 0 too early. The condition has the pod's exit code, which the
+// launcher chose, so its message must not name it as the worker's.
 Lines ReportOfEarlyEnd(const std::string& job, std::string why, const FailedPod& pod, int slot) {
   constexpr std::string_view kWorkers = "its worker exited with";
   if (const size_t at = why.find(kWorkers); at != std::string::npos)
@@ -85,7 +85,7 @@ Lines ReportOfError(const std::string& job, const std::string& why, const Failed
   return {fmt::format("{} failed: {}", job, error.substr(0, error.rfind(" slot="))), "  " + why};
 }
 
-// What this worker has printed, without the number in front.
+// The output of this worker, without the number in front.
 Lines LinesOf(int number, bool labelled, const std::deque<std::string>& log) {
   const std::string label = labelled ? fmt::format("[{}] ", number) : "";
   Lines own;
@@ -101,14 +101,14 @@ bool IsTraceback(const Lines& lines, size_t at) {
   return lines[at].starts_with(kTraceback) && !ignored;
 }
 
-// Where the newest traceback begins; the number of lines: there is none.
+// The index of the newest traceback; the number of lines if there is none.
 size_t FindTraceback(const Lines& lines) {
   for (size_t at = lines.size(); at-- > 0;)
     if (IsTraceback(lines, at)) return at;
   return lines.size();
 }
 
-// "ValueError: no such file": what a traceback ends with, before the further lines of its message.
+// "ValueError: no such file": the end of a traceback, before further lines of its message.
 std::string ExceptionOf(const Lines& lines, size_t traceback) {
   for (size_t at = traceback + 1; at < lines.size(); ++at)
     if (!lines[at].empty() && lines[at][0] != ' ') return lines[at];
@@ -121,7 +121,7 @@ std::string What(const Lines& lines, size_t traceback, int exit_code) {
   return exception.empty() ? "it printed nothing" : exception;
 }
 
-// The second line has said it.
+// Removes what the second line of the report says already.
 std::string Without(std::string text, const std::string& said) {
   const size_t at = said.empty() ? std::string::npos : text.find(": " + said);
   if (at != std::string::npos) text.erase(at, said.size() + 2);

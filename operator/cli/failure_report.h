@@ -1,5 +1,6 @@
-// What a failed job says first: which worker, which exception. Read from the log of the pod that
-// the job's condition names; then the rest, each thing once. Pure.
+// The first lines of a failed job's report: which worker failed, and with which exception, read
+// from the log of the pod that the job's condition names. The rest follows, without repetitions.
+// Pure.
 #pragma once
 
 #include <deque>
@@ -10,16 +11,15 @@ namespace ringmaster::cli {
 
 struct FailedPod {
   std::string name;       // empty: no pod is known to have failed
-  int first_number = 0;   // of its workers, which keep their numbers while their ranks may change
-  bool labelled = false;  // its log has the worker's number in front of each line
-  bool shown = false;     // what its workers printed has been shown already
-  bool had_view = true;   // its job: all workers have been in init()
+  int first_number = 0;   // number of its first worker; numbers don't change, while ranks may
+  bool labelled = false;  // each line of its log begins with the worker's number
+  bool shown = false;     // its workers' output has been shown already
+  bool had_view = true;   // its job has had a view, so all workers have called init()
 };
 
-// `why`: the condition's message. `log`: the newest lines of the pod's log. The first line says
-// which worker, by the number that stands in front of its lines, the second which exception or
-// signal; where no worker has failed the first says why
-// and no second follows.
+// `why` is the condition's message. `log` has the newest lines of the pod's log. The first line
+// names the worker by the number in front of its lines, the second one the exception or signal. If
+// no worker has failed, the first line says why the job failed, and there is no second one.
 std::vector<std::string> FailureReport(const std::string& job, const std::string& why,
                                        const FailedPod& pod, const std::deque<std::string>& log);
 

@@ -106,7 +106,7 @@ TEST(FailureReportTest, AWorkerThatEndsTooEarlyIsNamed) {
                           HasSubstr("shutdown() on all ranks"), "  why"));
 }
 
-// The launcher has made another exit code of it, which isn't said to be the worker's.
+// The launcher chose another exit code, which must not be reported as the worker's.
 TEST(FailureReportTest, AWorkerThatEndsWithoutInitIsToldSoAndItsExitCodeOnce) {
   const Log log = {
       "ringmaster-launcher: error: worker ended before the job did: exit code 0 without shutdown() "

@@ -20,7 +20,7 @@ namespace {
 
 using kube::Json;
 
-constexpr std::chrono::milliseconds kLook{500};  // whether the run is alive yet
+constexpr std::chrono::milliseconds kLook{500};  // how often to check that the run is alive
 
 void Print(const Json& value, OutputFormat format) {
   std::string text = format == OutputFormat::kYaml ? ToYaml(value) : value.dump(2) + "\n";
@@ -43,7 +43,7 @@ Outcome<std::vector<Json>> Jobs(const Connection& to, const GetOptions& options)
   return std::vector<Json>{std::move(*job)};
 }
 
-// Prints a job when its row has changed in what isn't mere progress.
+// Prints a job when its row has changed by more than the step.
 class Watcher {
  public:
   Watcher(const Connection& to, const GetOptions& options)

@@ -1,4 +1,4 @@
-// `ringmaster get`: jobs with their pods and workers, once or with a line for each change.
+// `ringmaster get`: jobs with their pods and workers, once, or with a line for each change.
 #pragma once
 
 #include "operator/cli/command_line.h"
@@ -7,7 +7,7 @@
 
 namespace ringmaster::cli {
 
-// With --watch: until the run on this machine ends, or for ever.
+// With --watch it returns when the run on this machine ends, or never.
 Outcome<void> Get(const GetOptions& options, const Surroundings& around);
 
 }  // namespace ringmaster::cli

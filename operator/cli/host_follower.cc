@@ -13,16 +13,16 @@
 namespace ringmaster::cli {
 namespace {
 
-constexpr std::chrono::seconds kPeriod{1};  // between two questions to the script, as in Horovod
+constexpr std::chrono::seconds kPeriod{1};  // between two calls of the script, as in Horovod
 constexpr std::chrono::seconds kAbandonHere{20};
 
-// Who kills the run on this machine kills what it has here.
+// If the run on this machine is killed, its processes here should end soon.
 MachineOptions WithOwnEnd(MachineOptions options) {
   options.abandon_after_here = std::min(options.abandon_after, kAbandonHere);
   return options;
 }
 
-// A write that fails is tried again after the next look.
+// A failed write is repeated after the next observation.
 void Write(kube::KubeApi* api, const NodeWrite& write) {
   switch (write.kind) {
     case NodeWrite::Kind::kCordon:
@@ -58,7 +58,7 @@ HostFollower::~HostFollower() { Stop(); }
 void HostFollower::Stop() {
   stop_.request_stop();
   if (thread_.joinable()) thread_.join();
-  work_.clear();  // joins
+  work_.clear();  // joins the threads
   TakeResults();
 }
 
@@ -116,7 +116,7 @@ void HostFollower::Run(const std::stop_token& stop) {
   }
 }
 
-// A script that fails changes nothing, and is said once.
+// A script that fails changes nothing, and is reported once.
 void HostFollower::AskScript() {
   auto hosts = script_.Ask(stop_.get_token());
   if (stop_.stop_requested()) return;
@@ -141,7 +141,7 @@ void HostFollower::TakeResults() {
     results.swap(results_);
   }
   for (Result& result : results) {
-    work_.erase(result.host);  // joins
+    work_.erase(result.host);  // joins the thread
     table_.Finish(result.host, std::move(result.machine), result.outcome, Clock::now());
   }
 }
@@ -161,7 +161,7 @@ void HostFollower::BeginSteps(const Cluster& cluster) {
   }
 }
 
-// On the step's own thread: also what resolves the host's name may take its time.
+// Runs on the step's own thread, because even resolving the host's name may take long.
 Outcome<void> HostFollower::Take(const HostTable::Step& step,
                                  const std::filesystem::path& kubeconfig, Machine* machine) {
   if (step.kind == HostTable::Step::Kind::kLook) {
@@ -172,8 +172,8 @@ Outcome<void> HostFollower::Take(const HostTable::Step& step,
   return installed ? setup_.StartNode(machine, kubeconfig) : installed;
 }
 
-// As the first host sees it. Where all that could be looked at are this machine, others may still
-// come: then by an address that they may reach.
+// Uses the address that the first host sees. If all inspected hosts are this machine, others may
+// join later, so it is an address that they may reach.
 void HostFollower::FindAddress() {
   if (!awaited_.address().empty()) return;
   const std::vector<Machine*> looked = table_.Looked();
@@ -192,7 +192,7 @@ void HostFollower::FindAddress() {
 void HostFollower::Tend(const Cluster& cluster) {
   const auto seen =
       ObserveRunNodes(cluster.api.get(), cluster.ns, cluster.job, std::chrono::system_clock::now());
-  if (!seen) return;  // the next look tries again
+  if (!seen) return;  // the next observation tries again
   for (const NodeWrite& write : table_.Tend(*seen, Clock::now())) Write(cluster.api.get(), write);
   if (!cluster.job.empty()) Scale(cluster, *seen);
 }
@@ -210,7 +210,7 @@ void HostFollower::Scale(const Cluster& cluster, const RunNodes& seen) {
   const auto done =
       cluster.api->Patch(kube::HorovodJobs(), cluster.ns, cluster.job,
                          {{"spec", {{"worker", {{"replicas", *step.replicas}}}}}}, {});
-  if (!done) return;  // the next look tries again
+  if (!done) return;  // the next observation tries again
   say_(fmt::format("slots: {}; workers wanted: {} instead of {}", slots.Sum(), *step.replicas,
                    cluster.workers));
   const sync::MutexLock lock(&mu_);

@@ -1,10 +1,10 @@
-// The hosts of a job while it runs, as a discovery script names them: a new one is looked at, gets
-// the programs and becomes a node of the run's cluster; from one that is no longer named the
-// workers leave at the end of a step; the job is scaled to the slots. A host that fails is tried
-// again after longer and longer pauses, and holds nobody up.
+// Follows the hosts of a job that a discovery script names while the job runs. A new host is
+// inspected, gets the programs and becomes a node of the run's cluster. Workers leave a host that
+// is no longer named at the end of a step. The job is scaled to the number of slots. A host that
+// fails is tried again after growing pauses, and delays no other host.
 //
-// Owner and thread: the run; one thread of its own, and one for each host that is being asked. All
-// methods from the owner's thread.
+// Owner and thread: the run; it has one thread of its own, and one for each host in progress. Call
+// all methods from the owner's thread.
 #pragma once
 
 #include <chrono>
@@ -31,32 +31,33 @@ namespace ringmaster::cli {
 struct HostFollowerOptions {
   MachineOptions machine;
   std::filesystem::path script;
-  int slots_per_host = 1;  // of a host that the script names without a number
+  int slots_per_host = 1;  // for hosts that the script names without a number
   int np = 1;              // slots that the job needs to start
   int min_np = 1, max_np = 1;
-  std::chrono::seconds patience{600};  // until they are there
+  std::chrono::seconds patience{600};  // how long to wait for these slots
 };
 
 class HostFollower {
  public:
   using Say = std::function<void(const std::string&)>;
 
-  // `say`: a line for people, from any thread. When `stop` is requested, all calls return soon.
+  // `say` prints a line for people, from any thread. When `stop` is requested, all calls return
+  // soon.
   HostFollower(const HostFollowerOptions& options, Say say, const std::stop_token& stop);
   ~HostFollower();
 
-  // Waits for a host that can be used. Returns the address by which the hosts reach this machine.
+  // Waits for a usable host. Returns the address by which the hosts reach this machine.
   Outcome<std::string> AwaitAddress();
   // From now on hosts become nodes of this cluster.
   void Serve(std::shared_ptr<kube::KubeApi> api, const std::filesystem::path& kubeconfig);
-  // Waits for the slots that the job needs. Returns with how many workers it begins.
+  // Waits for the slots that the job needs. Returns the number of workers to begin with.
   Outcome<int> AwaitWorkers();
-  // From now on this job is scaled; it has so many workers.
+  // From now on this job, which has `workers` workers, is scaled.
   void Follow(const std::string& ns, const std::string& job, int workers);
-  // Ends the threads. Nodes that run go on.
+  // Ends the threads. Running nodes continue.
   void Stop();
 
-  // After Stop. The command that ends a node by hand; empty: it never ran.
+  // After Stop: the command that ends a node by hand; empty if the node never ran.
   std::string EndByHand(const std::string& node) const;
 
  private:
@@ -69,7 +70,7 @@ class HostFollower {
   struct Cluster {
     std::shared_ptr<kube::KubeApi> api;
     std::filesystem::path kubeconfig;
-    std::string ns, job;  // empty: not yet made
+    std::string ns, job;  // empty: not created yet
     int workers = 0;
   };
 
@@ -96,11 +97,12 @@ class HostFollower {
   sync::StoppableCondVar changed_;
   std::deque<Result> results_ GUARDED_BY(mu_);
   Cluster cluster_ GUARDED_BY(mu_);
-  // Of the thread:
+  // Used by the thread only:
   HostTable table_;
-  std::optional<std::string> script_said_;    // its newest failure; nothing: it was never asked
+  // The script's newest failure; none: the script has not been called.
+  std::optional<std::string> script_said_;
   std::map<std::string, std::jthread> work_;  // by host
-  std::jthread thread_;                       // last: uses the others
+  std::jthread thread_;                       // last member: its thread uses the others
 };
 
 }  // namespace ringmaster::cli

@@ -6,7 +6,7 @@
 namespace ringmaster::cli {
 namespace {
 
-// The pods that stay on a node, the highest index first.
+// The pods that stay on a node, by descending index.
 std::vector<const PodSeen*> StayingOn(const RunNodes& seen, const std::string& node) {
   std::vector<const PodSeen*> staying;
   for (const PodSeen& pod : seen.pods)
@@ -16,8 +16,8 @@ std::vector<const PodSeen*> StayingOn(const RunNodes& seen, const std::string& n
   return staying;
 }
 
-// Where the slots are fewer than the job must have workers, those that it must have stay all the
-// same.
+// If there are fewer slots than the job needs workers, the minimum number of workers stays
+// nevertheless.
 std::vector<std::string> Surplus(const NodeSlots& slots, const RunNodes& seen, int min_workers) {
   int may_leave = 0;
   for (const auto& [node, offered] : slots.offered)
@@ -33,8 +33,8 @@ std::vector<std::string> Surplus(const NodeSlots& slots, const RunNodes& seen, i
   return drains;
 }
 
-// Before the job is made smaller: else the operator would let those with the highest indexes leave,
-// wherever they are.
+// Must be true before the job is made smaller: otherwise the operator would choose the pods with
+// the highest indexes to leave, wherever they are.
 bool OperatorKnowsWhoLeaves(const NodeSlots& slots, const RunNodes& seen) {
   return std::all_of(seen.pods.begin(), seen.pods.end(), [&](const PodSeen& pod) {
     if (pod.drain_asked && !pod.drain_known) return false;

@@ -1,5 +1,5 @@
-// How many workers a job has whose hosts come and go: as many as there are slots, between its
-// bounds. The pods that leave are those on hosts that offer fewer slots than they have pods.
+// Decides how many workers a job with changing hosts has: one per slot, within its bounds. Pods
+// leave from hosts that have more pods than they offer slots.
 //
 // Pure.
 #pragma once
@@ -20,17 +20,17 @@ struct WorkerBounds {
 
 struct NodeSlots {
   std::map<std::string, int> offered;  // by node
-  std::set<std::string> closed;        // nodes that are to have no workers
+  std::set<std::string> closed;        // nodes that must not have workers
 
   int Sum() const;
 };
 
 struct ScaleStep {
-  std::vector<std::string> drains;  // pods that are to be asked to leave
-  std::optional<int> replicas;      // nothing: the job keeps its number of workers for now
+  std::vector<std::string> drains;  // pods to drain
+  std::optional<int> replicas;      // none: the number of workers stays as it is for now
 };
 
-// `workers`: what the job asks for now.
+// `workers` is the job's present number of workers.
 ScaleStep PlanScale(const NodeSlots& slots, const RunNodes& seen, const WorkerBounds& bounds,
                     int workers);
 

@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::chrono::seconds kPatience{60};
-// Of a shell: the program is not there, or is none.
+// A shell's exit codes for a program that can't be run, or that doesn't exist.
 constexpr int kNoProgram = 126, kNotFound = 127;
 
 std::string Resolved(const fs::path& path) {
@@ -19,7 +19,7 @@ std::string Resolved(const fs::path& path) {
   return fs::exists(path, error) ? fs::absolute(path, error).string() : path.string();
 }
 
-// What the shell says of a program that it can't start, without what it says of itself.
+// The shell's error about a program that it can't start, without its own name.
 std::string WithoutShell(const std::string& error) {
   const std::string mark = "exec: ";
   const size_t at = error.find(mark);

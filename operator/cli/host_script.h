@@ -1,4 +1,5 @@
-// A host discovery script: which hosts may run workers now, as Horovod's elastic training asks.
+// A host discovery script, as for Horovod's elastic training: it prints the hosts that may run
+// workers now.
 //
 // Thread rule: any thread.
 #pragma once
@@ -15,10 +16,11 @@ namespace ringmaster::cli {
 
 class HostScript {
  public:
-  // `slots`: of a host that it names without a number. A path that is not there is a name on PATH.
+  // `slots` is for hosts that are named without a number. A path that doesn't exist is looked up in
+  // PATH.
   HostScript(const std::filesystem::path& path, int slots);
 
-  // Runs it. The failure says what it said, and names the option.
+  // Runs the script. The failure quotes its error output and names the option.
   Outcome<std::vector<Host>> Ask(const std::stop_token& stop) const;
 
  private:

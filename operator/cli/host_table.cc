@@ -8,13 +8,13 @@
 namespace ringmaster::cli {
 namespace {
 
-// A host that fails is tried again soon; from the third failure on it is left out for longer and
-// longer.
+// A host that fails is tried again soon; from the third failure on it is excluded for growing
+// pauses.
 constexpr int kFailuresToLeaveOut = 3;
 constexpr std::chrono::seconds kSoon{1}, kShortestPause{10}, kLongestPause{300};
-// A node that has run for so long begins anew.
+// After a node has run for this long, its failures are forgotten.
 constexpr std::chrono::seconds kProven{60};
-// A list of nodes may be so much older than a node.
+// A list of nodes may be this much older than a node.
 constexpr std::chrono::seconds kOldList{5};
 
 std::chrono::seconds PauseAfter(int failures) {
@@ -120,8 +120,8 @@ std::vector<NodeWrite> HostTable::Tend(const RunNodes& seen, Time now) {
   return writes;
 }
 
-// A node that was started by an attempt that failed all the same: the host has another one by now,
-// or gets one.
+// Deletes nodes that were started by an attempt that nevertheless failed: their host has another
+// node, or will get one.
 void HostTable::DeleteUnknown(const RunNodes& seen, std::vector<NodeWrite>* writes) const {
   std::set<std::string> known;
   for (const auto& [host, entry] : entries_)
@@ -131,7 +131,7 @@ void HostTable::DeleteUnknown(const RunNodes& seen, std::vector<NodeWrite>* writ
       writes->push_back({name, NodeWrite::Kind::kDelete});
 }
 
-// A host on which workers fail again and again, as long as the others have enough slots.
+// Excludes hosts on which workers fail repeatedly, as long as the others have enough slots.
 void HostTable::LeaveOutTroubled(const RunNodes& seen) {
   std::set<std::string> left_out;
   int slots = 0;
@@ -152,7 +152,7 @@ void HostTable::LeaveOutTroubled(const RunNodes& seen) {
   left_out_ = std::move(left_out);
 }
 
-// True: the host is no longer named, and its node was let go.
+// Returns true if the host is no longer named and its node was released.
 bool HostTable::TendNode(const RunNodes& seen, Time now, Entry* entry,
                          std::vector<NodeWrite>* writes) {
   Machine& machine = entry->machine;
@@ -166,7 +166,7 @@ bool HostTable::TendNode(const RunNodes& seen, Time now, Entry* entry,
   }
   if (entry->failures > 0 && now - entry->running_since >= kProven) entry->failures = 0;
   FollowNaming(entry, named != nullptr);
-  // The operator lets the pods of a cordoned node leave, as many as are not needed there.
+  // The operator drains those pods of a cordoned node that are not needed there.
   const bool cordon = named == nullptr || left_out_.count(host) != 0;
   if (cordon != node->second.cordoned) {
     writes->push_back(

@@ -1,6 +1,6 @@
-// The hosts of a run as a discovery script names them, and how far each of them is on its way to be
-// a node of the run's cluster and off it again. The table decides what is done next with each host;
-// HostFollower does it, and says how it went.
+// The hosts of a run with a discovery script, and the state of each on its way to become a node of
+// the run's cluster and to leave it. The table decides the next step of each host; HostFollower
+// carries it out and reports the result.
 //
 // Pure. Thread rule: one thread.
 #pragma once
@@ -19,12 +19,12 @@
 
 namespace ringmaster::cli {
 
-// What is to be written to a node of the run's cluster.
+// A change to a node of the run's cluster.
 struct NodeWrite {
   enum class Kind { kCordon, kUncordon, kSetPods, kDelete };
   std::string node;
   Kind kind = Kind::kCordon;
-  int pods = 0;  // of kSetPods: how many may run there at a time
+  int pods = 0;  // for kSetPods: how many may run at a time
 
   bool operator==(const NodeWrite&) const = default;
 };
@@ -32,40 +32,40 @@ struct NodeWrite {
 class HostTable {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  // A step that takes its time: the machine is looked at, or made a node.
+  // A step that takes time: to inspect the machine, or to make it a node.
   struct Step {
     enum class Kind { kLook, kJoin };
     Kind kind = Kind::kLook;
     Host host;
-    int index = 0;    // of kLook: what makes the node's name unique
-    Machine machine;  // of kJoin
+    int index = 0;    // for kLook: makes the node's name unique
+    Machine machine;  // for kJoin
   };
 
-  // `min_slots`: with fewer no host is left out because workers fail on it.
+  // `min_slots`: no host is excluded because of failing workers if fewer slots would be left.
   explicit HostTable(int min_slots) : min_slots_(min_slots) {}
 
-  // The script names these now.
+  // The script now names these hosts.
   void SetNamed(std::vector<Host> hosts);
-  // Which steps to begin; each is under way until Finish. `can_join`: the cluster is served;
-  // `address`: of this machine, for the others.
+  // Returns the steps to begin; each is in progress until Finish. `can_join`: the cluster is ready.
+  // `address` is this machine's address for the other machines.
   std::vector<Step> NextSteps(bool can_join, const std::string& address, Time now);
-  // The step that was under way with this host has ended so.
+  // The step in progress with this host has ended with `outcome`.
   void Finish(const std::string& host, Machine machine, const Outcome<void>& outcome, Time now);
-  // Something is wrong with the host: it is tried again, after a longer pause each time.
+  // The host has a problem: it is tried again, after a growing pause.
   void Fail(const std::string& host, const std::string& why, Time now);
 
-  // Those that have been looked at and wait to be made nodes.
+  // The machines that were inspected and wait to become nodes.
   std::vector<Machine*> Looked();
   bool IsLooking() const;
 
-  // Brings the cluster's nodes in line with what is named.
+  // Returns the changes that the cluster's nodes need to match the named hosts.
   std::vector<NodeWrite> Tend(const RunNodes& seen, Time now);
   NodeSlots Slots() const;
-  // The newest failure of each host that is none of the cluster's.
+  // The newest failure of each host that is not a node of the cluster.
   std::map<std::string, std::string> Troubles() const;
-  // The machine that is or was this node; null: none.
+  // The machine of this node, present or former; null if there is none.
   const Machine* MachineOfNode(const std::string& node) const;
-  // Lines for people since the last call.
+  // Returns the messages for people since the last call.
   std::vector<std::string> TakeMessages();
 
  private:
@@ -73,7 +73,7 @@ class HostTable {
   struct Entry {
     Machine machine;
     Stage stage = Stage::kFailed;
-    int failures = 0;  // one after the other
+    int failures = 0;  // failures in a row
     Time retry_at{}, running_since{};
     std::string said;  // of the newest failure
   };
@@ -88,7 +88,7 @@ class HostTable {
   const int min_slots_;
   std::vector<Host> named_;
   std::map<std::string, Entry> entries_;  // by the host's name
-  std::vector<Machine> gone_;             // nodes that were let go
+  std::vector<Machine> gone_;             // former nodes
   std::set<std::string> left_out_;        // hosts on which workers fail
   std::vector<std::string> messages_;
   int next_index_ = 0;

@@ -17,7 +17,7 @@ using Kind = HostTable::Step::Kind;
 
 class HostTableTest : public ::testing::Test {
  protected:
-  // The kinds of the steps that are next; steps_ keeps the newest of each host.
+  // The kinds of the next steps; steps_ keeps the newest one of each host.
   std::vector<std::pair<std::string, Kind>> Next(bool can_join = true) {
     std::vector<std::pair<std::string, Kind>> kinds;
     for (HostTable::Step& step : table_.NextSteps(can_join, "10.0.0.1", now_)) {
@@ -37,7 +37,7 @@ class HostTableTest : public ::testing::Test {
     node_[host] = machine.node;
     table_.Finish(host, machine, {}, now_);
   }
-  // The hosts are nodes of the cluster, each with its slots.
+  // Makes the hosts nodes of the cluster, each with its slots.
   void MakeNodes(const std::vector<Host>& hosts) {
     table_.SetNamed(hosts);
     Next();

@@ -14,12 +14,12 @@ namespace {
 
 constexpr int kMostSlots = 1024;
 
-// What is wrong with a word, for people.
+// The error about a word, for people.
 tl::unexpected<std::string> Wrong(const std::string& word, const std::string& why) {
   return tl::unexpected(fmt::format("\"{}\" {}", word, why));
 }
 
-// `least`: slots that are allowed.
+// `least`: the smallest allowed number of slots.
 tl::expected<Host, std::string> ParseHost(const std::string& word, int slots, int least) {
   const size_t colon = word.rfind(':');
   Host host{word.substr(0, colon), slots};
@@ -36,7 +36,7 @@ tl::expected<Host, std::string> ParseHost(const std::string& word, int slots, in
     return std::isalnum(c) != 0 ||
            std::string_view("._-@").find(static_cast<char>(c)) != std::string_view::npos;
   };
-  // What begins with "-" would be an option of ssh.
+  // A name that begins with "-" would be an option of ssh.
   if (host.name.empty() || host.name[0] == '-' ||
       !std::all_of(host.name.begin(), host.name.end(), allowed)) {
     return Wrong(word, "names no host");

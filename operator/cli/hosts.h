@@ -1,4 +1,4 @@
-// The machines of `run --hosts`, as people name them, and how a job's pods are laid out on them.
+// The machines of `run --hosts` as users name them, and the placement of a job's pods on them.
 //
 // Pure.
 #pragma once
@@ -12,8 +12,8 @@
 namespace ringmaster::cli {
 
 struct Host {
-  std::string name;  // as ssh takes it: a name of ~/.ssh/config, USER@NAME, an address
-  int slots = 1;     // workers at a time
+  std::string name;  // as ssh accepts it: a name of ~/.ssh/config, USER@NAME, an address
+  int slots = 1;     // most workers at a time
 };
 
 struct SshOptions {
@@ -21,28 +21,29 @@ struct SshOptions {
   std::filesystem::path identity_file;  // empty: ssh's own choice
 };
 
-// "a:2,user@b:4": each with its slots; without a number it has one.
+// Parses "a:2,user@b:4": hosts with their slots, one slot if there is no number.
 Outcome<std::vector<Host>> ParseHosts(const std::string& text);
 
-// What a discovery script prints: a line HOST or HOST:SLOTS each. `slots`: of a host without a
-// number. Of a host that is named twice the last line counts, and one with 0 slots is not there.
+// Parses the output of a discovery script: lines HOST or HOST:SLOTS. `slots` is for lines without a
+// number. If a host is named twice the last line counts; a host with 0 slots is omitted.
 Outcome<std::vector<Host>> ParseHostLines(const std::string& text, int slots);
 
 int SlotsOf(const std::vector<Host>& hosts);
 
-// What the cluster calls the host: a name of a Node. `index` makes it unique among all.
+// The host's name in the cluster, a valid Node name. `index` makes it unique.
 std::string NodeNameOf(const Host& host, int index);
 
-// Which pods make up the workers of a command.
+// The pods that hold the workers of a command.
 struct Layout {
   int slots_per_pod = 1;
-  int pods = 1;                   // to begin with
-  std::vector<int> pods_of_host;  // at most, at a time; 0: the host is not needed
+  int pods = 1;                   // at the start
+  std::vector<int> pods_of_host;  // the most pods at a time; 0: the host is not needed
 };
 
-// `np` workers, the first hosts first. As few pods as there can be where all of them have to be of
-// one size, for the workers of a pod know each other as those of one machine (local_rank).
-// `elastic`: a pod for each worker, and every slot of a host may be used. At least `np` slots.
+// Places `np` workers, on the first hosts first. Uses as few pods as possible, given that all have
+// the same size, because the workers of one pod are those of one machine to each other
+// (local_rank). `elastic`: one pod per worker, and all slots of a host may be used. There must be
+// at least `np` slots.
 Layout LayOut(const std::vector<Host>& hosts, int np, bool elastic);
 
 }  // namespace ringmaster::cli

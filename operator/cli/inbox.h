@@ -1,4 +1,4 @@
-// Where other threads leave work for the loop thread, so that one thread owns all state.
+// Work that other threads leave for the loop thread, so that one thread owns all state.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ class Inbox {
     posted_.NotifyOne();
   }
 
-  // Waits until there is work or `until`, then does all there is, on the calling thread.
+  // Waits for work until `until`, then does all of it on the calling thread.
   void RunUntil(std::chrono::steady_clock::time_point until) {
     sync::MutexLock lock(&mu_);
     while (work_.empty() && posted_.WaitUntil(&mu_, until)) {

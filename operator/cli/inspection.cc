@@ -33,12 +33,13 @@ std::string NoAnswerAt(const SidecarAddress& sidecar) {
   return fmt::format("no status from {} within {} ms", sidecar.address, kStatusPatience.count());
 }
 
-// On a cluster through the API server, as pods' addresses are mostly of the cluster alone; else, or
-// where the server does not reach them, straight. Where the server is asked and that was in vain
-// for some pods in a row it is not tried again: half a second for each of a thousand pods is long.
+// Asks by way of the API server on a cluster, because pods' addresses are mostly unreachable from
+// outside; directly otherwise, or if the server doesn't reach the pods. After several failures in a
+// row the server is not tried again, because half a second for each of a thousand pods would be
+// long.
 void AskAll(const Connection& to, const std::string& ns, const std::string& token,
             std::vector<Question>* questions) {
-  constexpr int kInVain = 3;  // one pod may be dead where the others can be reached
+  constexpr int kInVain = 3;  // one dead pod does not mean that the others are unreachable
   std::atomic<bool> by_server{to.run_dir.empty()};
   std::atomic<int> in_vain{0};
   InParallel(questions->size(), [&](size_t i) {
@@ -81,7 +82,7 @@ std::map<std::string, SidecarStatus> AnswersTo(std::vector<Question> questions) 
   return answers;
 }
 
-// All but what it says of itself and of its own workers.
+// Keeps only the sidecar's facts about itself and its own workers.
 void ForgetTheView(SidecarStatus* status) {
   status->ranks = {};
   status->pods = {};

@@ -1,4 +1,4 @@
-// One look at a job: what the API server has of it, and what its sidecars answer.
+// Observes a job once: what the API server has about it, and what its sidecars answer.
 //
 // Thread rule: free functions that block; nothing is kept.
 #pragma once
@@ -16,28 +16,29 @@ namespace ringmaster::cli {
 Outcome<kube::Json> ReadJob(const Connection& to, const std::string& ns, const std::string& name);
 Outcome<std::vector<kube::Json>> ReadPods(const Connection& to, const std::string& ns,
                                           const std::string& job);
-// The pods and what their sidecars say, all of them asked at the same time.
+// Reads the pods, and asks all their sidecars at the same time.
 Outcome<Inspection> Inspect(const Connection& to, kube::Json job);
-// The same of a job of the connection's namespace, by its name.
+// Like Inspect, for a job of the connection's namespace.
 Outcome<Inspection> Look(const Connection& to, const std::string& name);
-// What the sidecars of these pods say, by pod, asked at the same time and straight. Asked are those
-// that run at the address that they are known to have. Of the view and its changes only the one
-// that knows most tells (KnowsMore): each tells all of them, and there may be very many pods.
+// Asks the sidecars of these pods directly, all at the same time, and returns the answers by pod.
+// It asks only those running pods whose recorded address is their own. View and changes are kept
+// only from the sidecar that knows most (KnowsMore), because each sidecar reports all of them and
+// there may be very many pods.
 std::map<std::string, SidecarStatus> AskSidecars(const std::vector<kube::Json>& pods,
                                                  const std::string& token);
-// The sidecar that has kept the history of the training for longest; empty: none keeps one.
+// The sidecar with the longest history of the training; empty if none has one.
 std::string OldestHistory(const Inspection& inspection);
-// That history, as JSON (docs/contracts.md, section 5); null: there is none to be had.
+// That history, as JSON (docs/contracts.md, section 5); null if it is not available.
 kube::Json HistoryOf(const Connection& to, const Inspection& inspection);
-// The same, straight from the pod's own address.
+// The same, directly from the pod's own address.
 kube::Json HistoryFrom(const Inspection& inspection, const std::string& token);
-// On standard error, which sidecars were asked in vain and why.
+// Prints to standard error which sidecars did not answer, and why.
 void SaySilent(const Inspection& inspection);
-// Events that can't be listed are said on standard error and left out.
+// If events can't be listed, prints that to standard error and adds none.
 void AddEvents(const Connection& to, Inspection* inspection);
 
-// What opens the sidecars' status. Empty: nothing does, or it isn't for us to read, which is said
-// on standard error; what the API server knows is shown all the same.
+// The token for the sidecars' status. Empty if there is none or we may not read it; the latter is
+// printed to standard error. What the API server knows is shown in either case.
 std::string TokenOf(const Connection& to, const std::string& ns, const std::string& job);
 
 }  // namespace ringmaster::cli

@@ -17,7 +17,7 @@ namespace {
 
 using kube::Json;
 
-// An API server that reaches pods; some of them answer.
+// An API server that reaches pods, some of which answer.
 class ClusterApi : public local::InMemoryApi {
  public:
   ClusterApi() : InMemoryApi(std::make_shared<local::Store>(local::StoreOptions{})) {}
@@ -91,7 +91,7 @@ TEST_F(InspectionTest, WhereThatIsForbiddenItIsNotTriedForEveryPod) {
   EXPECT_LT(api_->asked, 100);
 }
 
-// One dead pod says nothing of the way to the others.
+// One dead pod does not mean that the others are unreachable.
 TEST_F(InspectionTest, WhereTheServerReachesNoneThoseThatCanBeReachedStraightAreHeard) {
   asio::io_context loop{1};
   const auto sidecar =
@@ -103,7 +103,7 @@ TEST_F(InspectionTest, WhereTheServerReachesNoneThoseThatCanBeReachedStraightAre
   reachable->broken = true;
   std::swap(api_, reachable);
   MakePod("dead", "127.0.0.1:1");
-  // More than are asked at a time: the others are asked when the dead one has not answered.
+  // More pods than are asked at the same time: the others are asked before the dead one's deadline.
   for (int i = 0; i < 100; ++i)
     MakePod("there-" + std::to_string(i), "127.0.0.1:" + std::to_string(sidecar->port()));
   EXPECT_EQ(Look().answers.size(), 100u);

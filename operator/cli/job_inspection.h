@@ -1,4 +1,4 @@
-// What one look at a job has found; inspection.h takes it. Values only.
+// The result of observing a job once (inspection.h). Values only.
 #pragma once
 
 #include <map>
@@ -12,20 +12,20 @@ namespace ringmaster::cli {
 
 struct Inspection {
   nlohmann::json job;
-  std::vector<nlohmann::json> pods;              // its workers'
-  std::map<std::string, SidecarStatus> answers;  // by pod; a pod without an answer is left out
-  std::vector<nlohmann::json> events;            // if asked for; of the job and its pods
-  std::vector<std::string> silent;               // "p1: why", of each that was asked in vain
+  std::vector<nlohmann::json> pods;              // the pods of its workers
+  std::map<std::string, SidecarStatus> answers;  // by pod; without pods that didn't answer
+  std::vector<nlohmann::json> events;            // about the job and its pods, if requested
+  std::vector<std::string> silent;  // "p1: why", for each pod that was asked and didn't answer
 };
 
-// What to say of sidecars that were asked in vain; empty: all have answered.
+// Describes the sidecars that did not answer; empty if all have answered.
 std::string SilentText(const Inspection& inspection);
 
-// Whether `a` knows more of the job than `b`: one of a newer view does, in the same view the
-// coordinator, else who tells of more ranks and changes.
+// `a` knows more about the job than `b`: it has a newer view; or, in the same view, it is the
+// coordinator; or it reports more ranks and changes.
 bool KnowsMore(const SidecarStatus& a, const SidecarStatus& b);
 
-// The job as the API server gives it, with status.pods: what only the sidecars know.
+// The job as the API server has it, with what only the sidecars know in status.pods.
 nlohmann::json WithWorkers(const Inspection& inspection);
 
 }  // namespace ringmaster::cli

@@ -23,7 +23,7 @@ T NumberAt(const Json& object, const char* pointer, T otherwise) {
   return object.contains(at) && object[at].is_number() ? object[at].get<T>() : otherwise;
 }
 
-// The exit code of a container that failed, if one has.
+// The exit code of the first failed container, if there is one.
 std::optional<int> FailedContainer(const Json& pod) {
   for (const char* list : {"/status/containerStatuses", "/status/initContainerStatuses"}) {
     Json::json_pointer at(list);
@@ -34,7 +34,8 @@ std::optional<int> FailedContainer(const Json& pod) {
   return std::nullopt;
 }
 
-// When the first container of the pod ended, as the kubelet writes times; they compare as texts.
+// When the first container of the pod ended, in the kubelet's format, whose texts compare like
+// times.
 std::string EndedAt(const Json& pod) {
   std::string first;
   for (const Json& status : fields::ListAt(pod, "/status/containerStatuses")) {
@@ -169,7 +170,7 @@ int JobRun::FirstNumberOf(const std::string& pod) const {
   return index * NumberAt(job_, "/spec/slotsPerWorker", 1);
 }
 
-// The launcher of a pod with one process adds nothing.
+// The launcher adds no number if the pod has only one process.
 bool JobRun::LabelsLines() const {
   return NumberAt(job_, "/spec/slotsPerWorker", 1) +
              NumberAt(job_, "/spec/elasticPolicy/standbyPerPod", 0) >
@@ -178,10 +179,10 @@ bool JobRun::LabelsLines() const {
 
 std::string JobRun::PodToBlame() const {
   const std::string why = end_ ? " " + end_->message + " " : "";
-  // A pod whose worker was to be started again runs until the job fails, and may be gone by now.
+  // A pod whose worker was to be restarted runs until the job fails, and may be gone by now.
   for (const auto& [name, index] : indexes_)
     if (why.find(" " + name + " ") != std::string::npos) return name;
-  // The job may have failed before anything of this pod was heard.
+  // The job may have failed before anything was known about this pod.
   std::istringstream words(why);
   for (std::string word; words >> word;)
     if (IndexInName(word, name_)) return word;

@@ -1,5 +1,5 @@
-// One job of a `ringmaster run`, from what the API server and the sidecars tell: lines for people,
-// its end, its summary. No I/O.
+// One job of a `ringmaster run`, from the reports of API server and sidecars: it produces lines for
+// people, the end, and the summary. No I/O.
 //
 // Thread rule: the loop thread.
 #pragma once
@@ -18,18 +18,19 @@ namespace ringmaster::cli {
 // How a job ended.
 struct JobEnd {
   bool succeeded = false;
-  std::string reason;   // of the condition: "BackoffLimitExceeded", ...
+  std::string reason;   // reason of the condition: "BackoffLimitExceeded", ...
   std::string message;  // for people
 };
 
-// status.conditions[type] is True; null otherwise.
+// Returns the condition of this type if it is True; else null.
 const nlohmann::json* TrueCondition(const nlohmann::json& object, const std::string& type);
 
-// "train-worker-3" is 3 of the job "train": the operator names pods so. nullopt: no pod of it.
+// Returns 3 for "train-worker-3" of the job "train", by the operator's naming of pods; nullopt if
+// the name is not of this job.
 std::optional<int> IndexInName(std::string_view pod, const std::string& job);
 
-// A line that the launcher has written of its own doing: for who looks into a log, not for who
-// looks at what workers print. Its errors are for both.
+// The launcher wrote this line about its own actions: it is for readers of the log, and not part of
+// the workers' output. The launcher's errors are for both, so they don't count.
 bool IsLaunchersAccount(std::string_view line);
 
 class JobRun {
@@ -41,40 +42,40 @@ class JobRun {
   void OnPod(const Json& pod, bool gone);
   void OnStatus(const SidecarStatus& status, TimePoint now) { progress_.Observe(status, now); }
 
-  // What has happened since the last call; `last`: the run is over.
+  // The messages since the last call; `last`: the run is over.
   std::vector<std::string> TakeLines(TimePoint now, bool last = false);
-  // The one line that says how it goes, with a bar of up to `bar` characters.
+  // One line about the progress, with a bar of up to `bar` characters.
   std::string ProgressLine(int bar) const;
 
   std::optional<JobEnd> end() const { return end_; }
-  // What keeps the job from training, in the words of its condition; empty: no condition says.
+  // What keeps the job from training, in the words of its condition; empty if no condition says so.
   std::string HeldUpBy() const;
   const std::string& name() const { return name_; }
   const std::string& ns() const { return ns_; }
   const Json& object() const { return job_; }
   const JobProgress& progress() const { return progress_; }
-  // Where the sidecars of the pods that live answer, by pod.
+  // Addresses of the sidecars of living pods, by pod.
   std::map<std::string, std::string> SidecarAddresses() const;
-  // Also when it is gone: what it has printed may be read later.
+  // Also true for a pod that is gone, because its output may be read later.
   bool HadPod(const std::string& pod) const { return indexes_.count(pod) > 0; }
-  // The pod with the lowest number that there has been; empty: none.
+  // The pod with the lowest index that ever existed; empty if there was none.
   std::string FirstPod() const;
-  // Whether the workers have met, by what the sidecars or the job's status say.
+  // The job has had a view, according to the sidecars or its status.
   bool HadView() const;
-  // The worker that has rank 0 in the newest view.
+  // The worker with rank 0 in the newest view.
   std::optional<RankStatus> RankZero() const { return progress_.RankZero(); }
-  // A line of a pod's log as it is shown if this worker printed it, with its number in front
-  // (HOROVOD_RANK, which it keeps).
+  // A log line as it is shown, with the worker's number in front (its HOROVOD_RANK, which doesn't
+  // change), if this worker printed it; else nullopt.
   std::optional<std::string> OutputOf(const RankStatus& worker, const std::string& pod,
                                       const std::string& line) const;
-  // The same of the worker that has rank 0; as long as there was no view, of the first one of the
-  // first pod, so that a job that hangs before init() is not silent.
+  // The same for the worker with rank 0. Before the first view it is the first worker of the first
+  // pod, so that a job that hangs before init() is not silent.
   std::optional<std::string> OutputOfRankZero(const std::string& pod,
                                               const std::string& line) const;
-  // The pod whose log says why the job failed: the one that the condition names, else the first
-  // of which a container failed; empty: none is known.
+  // The pod whose log explains the failure: the one that the condition names, else the first with a
+  // failed container; empty if none is known.
   std::string PodToBlame() const;
-  // Of a pod's workers: the number of the first, and whether the pod's log has their numbers.
+  // The number of a pod's first worker, and whether the pod's log contains such numbers.
   int FirstNumberOf(const std::string& pod) const;
   bool LabelsLines() const;
 
@@ -90,7 +91,7 @@ class JobRun {
   const std::string name_;
   Json job_ = Json::object();
   std::map<std::string, Json> pods_;
-  std::map<std::string, int> indexes_;  // of all pods there have been
+  std::map<std::string, int> indexes_;  // of all pods that ever existed
   std::vector<std::string> lines_;
   JobProgress progress_;
   std::optional<JobEnd> end_;

@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr double kEver = std::numeric_limits<double>::infinity();
-// Who asks so much later than the others was waited for: less is the noise of any machine.
+// A rank that asks this much later than the others was waited for: less is noise on any machine.
 constexpr double kLateUs = 200;
 
 bool IsIn(const PodTrace& pod, const TraceEvent& event, const std::string& row) {
@@ -23,8 +23,8 @@ bool IsIn(const PodTrace& pod, const TraceEvent& event, const std::string& row) 
   return found != pod.rows.end() && found->second == row;
 }
 
-// The number of an operation whose result nobody can have before all have begun it; nullopt: it is
-// none.
+// The number of an operation whose result no rank can have before all ranks have begun it; nullopt
+// for other events.
 std::optional<std::int64_t> JointOperation(const PodTrace& pod, const TraceEvent& event) {
   const bool joint =
       event.name == "ALLREDUCE" || event.name == "ALLGATHER" || event.name == "REDUCESCATTER";
@@ -36,7 +36,7 @@ std::optional<std::int64_t> JointOperation(const PodTrace& pod, const TraceEvent
 
 // ---- Clocks
 
-// Of one operation on one machine.
+// The times of one operation on one machine.
 struct Span {
   double last_begin = -kEver;
   double first_end = kEver;
@@ -89,7 +89,7 @@ void Shift(PodTrace* pod, double us) {
   for (TraceEvent& event : pod->events) event.at_us += us;
 }
 
-// ---- Who was late
+// ---- Late ranks
 
 struct Wait {
   int rank = -1;
@@ -97,7 +97,7 @@ struct Wait {
   double took_us = 0;
 };
 
-// So many ranks the newest view has, as far as one of them tells; else as many as are known of.
+// The number of ranks in the newest view, if a pod reports it; else the number of known ranks.
 std::size_t RanksOf(const JobTrace& trace) {
   std::size_t ranks = 0;
   std::optional<std::int64_t> size;
@@ -114,8 +114,8 @@ std::size_t RanksOf(const JobTrace& trace) {
   return size && *size > 0 ? static_cast<std::size_t>(*size) : ranks;
 }
 
-// By how long each waited, so that it holds whatever the clocks say. Of an operation of which not
-// all ranks tell nobody knows who was late: it may be one that tells nothing.
+// Compares how long each rank waited, which doesn't depend on the clocks. An operation that not all
+// ranks report is skipped, because a missing rank may have been the late one.
 void FindLate(JobTrace* trace) {
   const std::size_t ranks = RanksOf(*trace);
   std::map<std::int64_t, std::vector<Wait>> operations;
@@ -180,7 +180,7 @@ class ChromeWriter {
     }
     Put(json);
   }
-  // All of one process of a pod, as another one.
+  // Writes everything of one process of a pod under another process number.
   void Of(const PodTrace& pod, int from, int to) {
     for (auto at = pod.rows.lower_bound({from, std::numeric_limits<int>::min()});
          at != pod.rows.end() && at->first.first == from; ++at) {
@@ -201,15 +201,15 @@ class ChromeWriter {
   bool first_ = true;
 };
 
-// What a sidecar has seen itself: no worker's.
+// The processes of the sidecar itself, which belong to no worker.
 std::map<int, std::string> SidecarsOwn(const PodTrace& pod) {
   std::map<int, std::string> own = pod.names;
   for (const TraceWorker& worker : pod.workers) own.erase(worker.process);
   return own;
 }
 
-// The coordinator's, and how long the death of a worker went unnoticed, which only the sidecar of
-// its pod knows.
+// Writes the coordinator's changes, and how long the death of a worker went unnoticed, which only
+// the sidecar of its pod knows.
 void WriteChanges(const JobTrace& trace, ChromeWriter* out) {
   const PodTrace* const teller = Teller(trace);
   for (const PodTrace& pod : trace.pods) {
@@ -259,7 +259,7 @@ std::size_t JobTrace::workers() const {
 }
 
 JobTrace LayTogether(std::vector<PodTrace> pods) {
-  // The coordinator's machine first: its clock is that of all.
+  // The coordinator's machine comes first, because its clock is the reference.
   std::stable_sort(pods.begin(), pods.end(), [](const PodTrace& a, const PodTrace& b) {
     return a.coordinator && !b.coordinator;
   });

@@ -1,9 +1,9 @@
-// The timelines of a job's pods, laid side by side on one clock.
+// Puts the timelines of a job's pods on one clock.
 //
-// Pods of one machine have its clock. Clocks of two machines are compared by the operations that
-// ranks of both took part in: no rank has the result of an allreduce before each of them has begun
-// it, which bounds from both sides how far the clocks are apart. The more operations, the closer
-// the bounds: half the time that the shortest one took is what may be left.
+// Pods on one machine share its clock. Clocks of two machines are compared by means of operations
+// in which ranks of both took part: no rank has the result of an allreduce before every rank has
+// begun it, which bounds the difference of the clocks from both sides. The more operations there
+// are, the closer the bounds; an error of half the shortest operation's duration may remain.
 //
 // Pure: functions of values.
 #pragma once
@@ -18,45 +18,45 @@
 namespace ringmaster::cli {
 
 struct ClockNote {
-  std::string pod;        // the first of its machine
-  bool compared = false;  // false: no operation tells, its clock is taken as it is
-  double ahead_us = 0;    // of the coordinator's clock, by the operations
+  std::string pod;        // the first pod of its machine
+  bool compared = false;  // false: no operation allows it, so the clock is used as it is
+  double ahead_us = 0;    // relative to the coordinator's clock, by the operations
   double uncertain_us = 0;
 };
 
-// A rank that the others waited for.
+// A rank that others waited for.
 struct LateRank {
   int rank = -1;
   std::string worker;
-  int last = 0;          // in so many operations it was the last to ask
-  double waited_us = 0;  // by so much earlier all others had asked, all in all
+  int last = 0;          // number of operations in which it was the last to ask
+  double waited_us = 0;  // how much earlier all others had asked, in total
 };
 
 struct JobTrace {
-  // All events are on one clock, the coordinator's.
+  // All events are on the coordinator's clock.
   std::vector<PodTrace> pods;
-  std::vector<ClockNote> clocks;  // of the other machines
-  int operations = 0;             // that all ranks tell of
-  std::vector<LateRank> late;     // who was last, the one that was waited for longest first
+  std::vector<ClockNote> clocks;  // for the other machines
+  int operations = 0;             // number of operations that all ranks have reported
+  std::vector<LateRank> late;     // late ranks; the one with the longest waits first
 
   double first_us() const;
   double last_us() const;
   std::size_t workers() const;
 };
 
-// Whose changes of the view are shown: the coordinator, else the first. Null: there is no pod.
+// The pod whose view changes are shown: the coordinator, else the first. Null if there is none.
 const PodTrace* Teller(const JobTrace& trace);
 
 JobTrace LayTogether(std::vector<PodTrace> pods);
 
-// What Chrome and Perfetto open: a process for each rank, in the order of ranks, and above them the
-// changes of the view as the coordinator's sidecar saw them.
+// JSON for Chrome and Perfetto: a process for each rank, in rank order, and above them the view
+// changes as the coordinator's sidecar saw them.
 std::string ChromeText(const JobTrace& trace);
 
-// For people: who was late, and what is not sure about the clocks. Lines, or nothing.
+// Lines for people: which ranks were late, and how uncertain the clocks are. May be empty.
 std::string TimelineNotes(const JobTrace& trace);
 
-// As other commands show it: the pod, with /slot where it has several workers.
+// The worker's name as in other commands: the pod, with /slot if it has several workers.
 std::string WorkerName(const PodTrace& pod, const TraceWorker& worker);
 
 }  // namespace ringmaster::cli

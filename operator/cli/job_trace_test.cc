@@ -12,7 +12,7 @@ using Json = nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A pod with one worker, as its sidecar answers.
+// A pod with one worker, as its sidecar reports it.
 class Pod {
  public:
   Pod(const std::string& name, int rank, const std::string& machine) {
@@ -31,7 +31,7 @@ class Pod {
     Named("thread_name", rank, 3, "operations");
     Named("thread_name", rank, 10, "grad");
   }
-  // Times as the pod's clock has them.
+  // Times are by the pod's clock.
   Pod& Operation(int number, double asked, double begin, double end, const char* name = "ALLREDUCE",
                  int set = 0) {
     Event(process_, 2, std::string("NEGOTIATE_") + name, asked, begin - asked,
@@ -70,7 +70,7 @@ const TraceEvent* Find(const PodTrace& pod, const std::string& name) {
 }
 
 TEST(JobTraceTest, ClocksOfTwoMachinesAreComparedByTheOperationsOfBoth) {
-  // The second clock is 1000 us ahead. Each rank begins and ends an operation at another moment.
+  // The second clock is 1000 us ahead. Each rank begins and ends an operation at a different time.
   Pod first("p0", 0, "a"), second("p1", 1, "b"), third("p2", 2, "b");
   first.Operation(1, 100, 200, 240).Operation(2, 300, 400, 430);
   second.Operation(1, 1100, 1210, 1250).Operation(2, 1300, 1405, 1432);
@@ -103,7 +103,7 @@ TEST(JobTraceTest, WhatBindsNoTwoRanksTellsNothingOfTheirClocks) {
   EXPECT_THAT(TimelineNotes(trace), HasSubstr("clock of p1"));
 }
 
-// The fourth rank tells nothing, and may be the one that is late; a joiner is no rank yet.
+// The fourth rank reports nothing, and may be the late one; a joiner has no rank yet.
 TEST(JobTraceTest, WhereNotAllRanksTellNobodyIsCalledLate) {
   for (const int ranks : {2, 3}) {
     Pod pods[] = {{"p0", 0, "m"}, {"p1", 1, "m"}, {"joins", -1, "m"}};
@@ -122,7 +122,7 @@ TEST(JobTraceTest, TheRankThatTheOthersWaitedForIsNamed) {
     const double at = i * 100'000;
     pods[0].Operation(i, at, at + 50'000, at + 51'000);
     pods[1].Operation(i, at + 10'000, at + 50'000, at + 51'000);
-    // In two of ten it is as early as rank 1, but for what is no more than noise.
+    // In two of ten operations it is as early as rank 1, up to noise.
     pods[2].Operation(i, at + (i < 2 ? 10'050 : 49'900), at + 50'000, at + 51'000);
   }
   const JobTrace trace = LayTogether({pods[0].Read(), pods[1].Read(), pods[2].Read()});

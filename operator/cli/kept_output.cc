@@ -21,14 +21,15 @@ tl::unexpected<Failure> CannotBeWritten(const fs::path& dir, const std::string& 
               fmt::format("--output-filename {}: can't be written: {}", dir.string(), why));
 }
 
-// Only files that a run makes, in folders that a run makes: the directory may hold other things.
+// Removes only files that a run creates, in folders that a run creates: the directory may contain
+// others.
 void RemoveKept(const fs::path& dir) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(dir, ignored)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with("rank.") && name != "standby") continue;
     for (const char* file : {"stdout", "stderr"}) fs::remove(entry.path() / file, ignored);
-    fs::remove(entry.path(), ignored);  // where nothing else is in it
+    fs::remove(entry.path(), ignored);  // only if it is empty
   }
 }
 

@@ -1,6 +1,6 @@
-// `ringmaster run --output-filename DIR`: what each worker prints is kept in DIR/rank.N/stdout and
-// DIR/rank.N/stderr, below a folder of the job's name where a run has several jobs. The launcher of
-// each pod writes the files (docs/contracts.md); here the directory is made ready.
+// `ringmaster run --output-filename DIR` keeps each worker's output in DIR/rank.N/stdout and
+// DIR/rank.N/stderr, below a folder with the job's name if a run has several jobs. The launcher of
+// each pod writes the files (docs/contracts.md); this file prepares the directory.
 //
 // Thread rule: none, nothing is kept.
 #pragma once
@@ -13,8 +13,8 @@
 
 namespace ringmaster::cli {
 
-// Makes the directory, removes what an earlier run has kept in it, and tells the jobs of it.
-// `dir` empty: does nothing. kUsage: it can't be written.
+// Creates the directory, removes the output of an earlier run from it, and writes it into the jobs.
+// Does nothing if `dir` is empty. kUsage: the directory can't be written.
 Outcome<void> PrepareOutput(const std::filesystem::path& dir, std::vector<nlohmann::json>* jobs);
 
 }  // namespace ringmaster::cli

@@ -1,4 +1,4 @@
-// What an API server's refusal means for the command: its message, and the exit code.
+// Turns an API server's refusal into the command's message and exit code.
 #pragma once
 
 #include "operator/cli/outcome.h"

@@ -33,11 +33,11 @@ namespace {
 using kube::Json;
 
 constexpr std::chrono::milliseconds kLook{200};
-constexpr std::chrono::milliseconds kPause{1000};  // before a stream that broke is begun again
-// How long the containers of a job that has ended may take to end, too.
+constexpr std::chrono::milliseconds kPause{1000};  // before a broken stream is opened again
+// How long the containers may take to end after their job has ended.
 constexpr std::chrono::seconds kLastWords{10};
 
-// Which lines of which pods are wanted, and what stands in front of them.
+// The requested lines of the requested pods, and their prefixes.
 struct Wanted {
   std::string container;
   bool labels_lines = false;  // the launcher puts the workers' numbers in front
@@ -62,7 +62,7 @@ struct Wanted {
   }
   bool Has(int index) const { return !rank || index == *rank / slots; }
   bool Has(const Json& pod) const { return Has(IndexOf(pod)); }
-  // Empty: the line has its own.
+  // Empty if the line has a number already.
   std::string PrefixOf(const Json& pod) const {
     if (container != api::kWorkerContainer) return fields::TextAt(pod, "/metadata/name") + ": ";
     return labels_lines ? "" : fmt::format("[{}] ", IndexOf(pod));
@@ -70,11 +70,11 @@ struct Wanted {
   bool Has(std::string_view line) const {
     return !rank || !labels_lines || line.starts_with(fmt::format("[{}] ", *rank));
   }
-  // The server counts the lines of all workers of a pod.
+  // The server counts the lines of all workers of a pod together, so we count those of the rank.
   bool CountsItself() const { return tail && rank && labels_lines; }
 };
 
-// Whole lines of several pods to one file.
+// Writes whole lines of several pods to one file.
 class Printer {
  public:
   explicit Printer(std::FILE* out) : out_(out) {}
@@ -89,7 +89,8 @@ class Printer {
   std::FILE* const out_;
 };
 
-// One pod's log, in as many streams as it takes: a line that a stream was cut in is put together.
+// Reads one pod's log over as many streams as needed: a line that was cut by a broken stream is
+// joined.
 class PodReader {
  public:
   PodReader(const Connection& to, std::string pod, const Wanted& wanted, std::string prefix,
@@ -100,7 +101,7 @@ class PodReader {
         prefix_(std::move(prefix)),
         printer_(printer) {}
 
-  // From where the last call ended; at first from the lines that are wanted.
+  // Continues where the last call ended; the first call begins with the requested lines.
   Outcome<void> Read(bool follow, const std::stop_token& stop) {
     if (wanted_.CountsItself() && seen_ == 0) {
       held_.emplace();
@@ -113,7 +114,7 @@ class PodReader {
     }
     kube::PodLogOptions options{.container = wanted_.container, .follow = follow};
     skip_ = seen_;
-    // The server counts from the end: what was seen of that doesn't say where to go on.
+    // The server counts `tail` from the end, so the bytes seen don't tell where to continue.
     if (wanted_.tail && !wanted_.CountsItself()) {
       options.tail = seen_ > 0 ? 0 : *wanted_.tail;
       skip_ = 0;
@@ -121,7 +122,7 @@ class PodReader {
     return Stream(options, stop);
   }
 
-  // Nothing follows: a line without an end is one, too.
+  // The log is complete, so an unfinished line is passed on, too.
   void Finish() { lines_.Finish(); }
 
  private:
@@ -134,7 +135,7 @@ class PodReader {
       return true;
     };
     auto read = to_.api->PodLogWith(to_.ns, pod_, options, on_text, stop);
-    // A pod that has no node yet has printed nothing.
+    // A pod without a node has no log yet.
     constexpr int kNoContent = 204;
     if (!read && read.error().http_status != kNoContent)
       return tl::unexpected(FromKube(read.error()));
@@ -153,8 +154,8 @@ class PodReader {
   const Wanted& wanted_;
   const std::string prefix_;
   Printer* const printer_;
-  size_t seen_ = 0;                              // bytes of the log
-  size_t skip_ = 0;                              // of these, what the stream brings again
+  size_t seen_ = 0;                              // bytes of the log that were read
+  size_t skip_ = 0;                              // of these, bytes that the stream sends again
   std::optional<std::deque<std::string>> held_;  // the newest lines, while they are counted
   lines::LineSplitter lines_{[this](std::string_view line) { OnLine(line); }};
 };
@@ -167,7 +168,7 @@ Outcome<void> PrintPod(const Connection& to, const std::string& pod, const Wante
   return read;
 }
 
-// Follows the pods that a job has and gets, each from when its container has begun.
+// Follows the present and future pods of a job, each from the start of its container.
 class JobFollower {
  public:
   JobFollower(const Connection& to, const std::string& job, const Wanted& wanted, Printer* printer)
@@ -192,13 +193,13 @@ class JobFollower {
       inbox_.RunUntil(now + kLook);
       if (!to_.run_dir.empty() && !IsAlive(to_.run_dir)) job_ended_ = true;
       if (!job_ended_) {
-        end = kNever;  // it was begun again
+        end = kNever;  // the job was started again
         continue;
       }
       end = std::min(end, now + kLastWords);
       if (reading_ == 0 || now >= end) break;
     }
-    readers_.clear();  // asks them to stop, and waits
+    readers_.clear();  // requests a stop and joins the threads
     return {};
   }
 
@@ -223,7 +224,7 @@ class JobFollower {
         });
   }
 
-  // After a pause: the container still runs, so it was only the stream that has ended.
+  // After a pause, the container still runs: so only the stream has ended.
   bool GoesOn(const std::string& name, const std::stop_token& stop) const {
     for (auto waited = kLook; waited <= kPause && !stop.stop_requested(); waited += kLook)
       std::this_thread::sleep_for(kLook);
@@ -233,7 +234,7 @@ class JobFollower {
     for (const Json& status : fields::ListAt(*pod, "/status/containerStatuses")) {
       if (fields::Text(status, "name") == wanted_.container)
         return fields::Member(status, "state").contains("running") &&
-               fields::Integer(status, "restartCount") == 0;  // else it is another log
+               fields::Integer(status, "restartCount") == 0;  // otherwise this is another log
     }
     return false;
   }
@@ -255,12 +256,13 @@ class JobFollower {
   Printer* const printer_;
   Inbox inbox_;
   std::atomic<bool> job_ended_{false};
-  // The calling thread only:
+  // Used by the calling thread only:
   int reading_ = 0;
-  std::map<std::string, std::jthread> readers_;  // by the pod's uid; last: they use the others
+  // By pod uid; last member: the threads use the others.
+  std::map<std::string, std::jthread> readers_;
 };
 
-// The log that a run on this machine keeps of a pod that may have left; empty: there is none.
+// The log of a pod that a run on this machine keeps; empty if there is none.
 std::filesystem::path KeptLog(const Connection& to, const std::string& pod,
                               const std::string& container) {
   if (to.run_dir.empty()) return "";
@@ -273,7 +275,7 @@ std::string LeftText(const std::string& pod, const std::filesystem::path& log) {
   return fmt::format("{} has left; what it printed is in {}", pod, log.string());
 }
 
-// Of the pods of the job that are wanted and not among `there`, by their number.
+// Texts about the requested pods of the job that are not in `there`, by index.
 std::vector<std::string> LeftTexts(const Connection& to, const std::string& job,
                                    const Wanted& wanted, const std::vector<Json>& there) {
   std::map<int, std::string> left;

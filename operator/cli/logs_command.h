@@ -1,4 +1,4 @@
-// `ringmaster logs`: what the containers of a pod, or of all pods of a job, have printed.
+// `ringmaster logs`: the output of a pod's containers, or of those of all pods of a job.
 #pragma once
 
 #include "operator/cli/command_line.h"
@@ -7,12 +7,12 @@
 
 namespace ringmaster::cli {
 
-// With --follow: until the pod's container, or the job with all pods that have joined it, has
-// ended.
+// With --follow it returns when the pod's container has ended, or the job with all pods that have
+// joined it.
 Outcome<void> Logs(const LogsOptions& options, const Surroundings& around);
 
-// The same over any KubeApi; lines go to `out`. Of pods that have left, the API server has no log:
-// where a run on this machine has kept it, its path is said.
+// The same over any KubeApi; lines go to `out`. The API server has no logs of pods that are gone:
+// if a run on this machine has kept one, its path is printed.
 Outcome<void> PrintLogs(const Connection& to, const LogsOptions& options, std::FILE* out);
 
 }  // namespace ringmaster::cli

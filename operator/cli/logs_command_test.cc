@@ -19,7 +19,7 @@ namespace {
 using kube::Json;
 using testing::HasSubstr;
 
-// A log of four lines for every pod, by two workers where the job has two in a pod.
+// Every pod's log has four lines, by two workers if the job has two per pod.
 class ApiWithLogs : public local::InMemoryApi {
  public:
   ApiWithLogs() : InMemoryApi(std::make_shared<local::Store>(local::StoreOptions{})) {}
@@ -86,7 +86,7 @@ class LogsCommandTest : public testing::Test {
         api_->Patch(kube::HorovodJobs(), "default", "digits", status, {.subresource = "status"})
             .has_value());
   }
-  // What is printed; or the message of the failure.
+  // The output, or the message of the failure.
   std::string Print(LogsOptions options, const std::string& name = "digits") {
     options.name = name;
     char* text = nullptr;
@@ -99,7 +99,7 @@ class LogsCommandTest : public testing::Test {
     return done ? printed : done.error().message;
   }
 
-  // As a run on this machine keeps it.
+  // A log as a run on this machine keeps it.
   std::string KeepLog(const std::string& pod) {
     const auto dir = temporary_.path() / "logs" / pod;
     std::filesystem::create_directories(dir);
@@ -157,7 +157,7 @@ TEST_F(LogsCommandTest, AStreamThatBreaksIsGoneOnWithWhereItWas) {
   EXPECT_EQ(Print({.follow = true}), "[0] a\n[0] b\n[0] c\n[0] d\n[0] e\n[0] e\n");
 }
 
-// Whoever looks at the last lines of one worker, while it is writing one.
+// A user follows the last lines of one worker while the worker writes a line.
 TEST_F(LogsCommandTest, ALineThatAStreamIsCutInStaysWhole) {
   MakeJob(2);
   MakePod(1);

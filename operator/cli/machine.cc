@@ -22,7 +22,7 @@ constexpr std::chrono::seconds kLookTime{60};
 constexpr std::chrono::minutes kInstallTime{10};
 constexpr std::chrono::seconds kStartTime{60};
 
-// Whether an interface of this machine has the address. To bind a socket to it says less: with
+// An interface of this machine has the address. Binding a socket to it would not prove that: with
 // net.ipv4.ip_nonlocal_bind every address can be bound.
 bool IsOwnAddress(in_addr address) {
   if (ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET) return true;
@@ -54,8 +54,8 @@ std::string KindOfThisMachine() {
   return std::string(name.sysname) + "/" + name.machine;
 }
 
-// What follows the last line of `text` that begins with `mark` and a space; a shell's start files
-// may print things, too.
+// What follows the last line of `text` that begins with `mark` and a space, because a shell's start
+// files may print text, too.
 std::string After(const std::string& text, const std::string& mark) {
   std::istringstream lines(text);
   std::string found;
@@ -104,8 +104,8 @@ bool IsThisMachine(const std::string& host) {
 }
 
 std::string OwnAddress() {
-  // Nothing is sent: a datagram socket only asks for the way. The address is one of those that
-  // stand for others in documents.
+  // Nothing is sent: connecting a datagram socket only looks up the route. The address is one that
+  // is reserved for documentation.
   sockaddr_in far{};
   far.sin_family = AF_INET;
   far.sin_port = htons(9);
@@ -156,7 +156,7 @@ Outcome<SshAnswer> MachineSetup::Ask(const Machine& machine, const std::string& 
             stop_);
 }
 
-// Which programs others have to have. They are looked for when the first one needs them.
+// Identifies the programs that other machines need. They are looked for at the first use.
 Outcome<std::string> MachineSetup::Key() {
   const sync::MutexLock lock(&mu_);
   if (!programs_) {

@@ -1,9 +1,8 @@
-// One machine of a run on several: looked at, given the programs where it lacks them, and made a
-// node of the run's cluster, all by ssh. Nothing of a run stays in a connection: it ends when the
-// node runs.
+// One machine of a run on several: it is inspected, gets the programs if it lacks them, and becomes
+// a node of the run's cluster, all by ssh. The ssh connections end when the node runs.
 //
-// Thread rule: the steps of one machine follow each other; those of several may be taken on threads
-// side by side.
+// Thread rule: the steps of one machine follow each other; those of several machines may run on
+// threads in parallel.
 #pragma once
 
 #include <chrono>
@@ -24,46 +23,46 @@ namespace ringmaster::cli {
 
 struct MachineOptions {
   SshOptions ssh;
-  std::filesystem::path bin_dir;   // of this program
+  std::filesystem::path bin_dir;   // folder of this program
   std::filesystem::path work_dir;  // where commands run, on every machine
-  std::filesystem::path run_dir;   // of this machine
-  std::string address;             // of this machine, for the others; empty: as ssh shows it
+  std::filesystem::path run_dir;   // on this machine
+  std::string address;  // address of this machine for the others; empty: the one that ssh shows
   std::chrono::seconds abandon_after{3600};
-  std::chrono::seconds abandon_after_here{3600};  // the same of a node on this machine
+  std::chrono::seconds abandon_after_here{3600};  // the same for a node on this machine
 };
 
 struct Machine {
   Host host;
-  std::string node;                // its name
-  int pods = 0;                    // at a time
-  bool here = false;               // no ssh
-  std::string address;             // of the machine, for the others
-  std::string seen_from;           // this machine's address, as the other sees it
-  std::filesystem::path programs;  // the folder that bin/ is in
+  std::string node;                // name of its node
+  int pods = 0;                    // the most pods at a time
+  bool here = false;               // it is this machine: no ssh
+  std::string address;             // address of the machine for the others
+  std::string seen_from;           // this machine's address as the other sees it
+  std::filesystem::path programs;  // the folder that contains bin/
   bool has_programs = false;
-  int pid = 0;  // of the node process
+  int pid = 0;  // process id of its node process
 };
 
-// `index` makes the node's name unique among all of a run.
+// `index` makes the node's name unique in the run.
 Machine MachineOf(const Host& host, int pods, int index);
 
 class MachineSetup {
  public:
-  // What is under way when `stop` is requested is broken off, and fails.
+  // When `stop` is requested, the step in progress is aborted and fails.
   MachineSetup(const MachineOptions& options, std::stop_token stop);
   ~MachineSetup();
 
-  // The machine is there, of our kind, and has the working directory. A failure says what ssh has
-  // said, here and below, and doesn't name the host.
+  // Checks that the machine is reachable, of our kind, and has the working directory. This and the
+  // other failures quote ssh and don't name the host.
   Outcome<void> Look(Machine* machine);
-  // It has the programs by now.
+  // Installs the programs unless the machine has them.
   Outcome<void> Install(Machine* machine);
-  // Starts `ringmaster node` there.
+  // Starts `ringmaster node` on the machine.
   Outcome<void> StartNode(Machine* machine, const std::filesystem::path& kubeconfig);
-  // Starts it once more where it has died: what it has left is taken over.
+  // Starts the node process again if it has died; it takes over what the former one has left.
   enum class Revival { kStarted, kRanAllTheTime };
   Outcome<Revival> StartNodeAgain(Machine* machine, const std::filesystem::path& kubeconfig);
-  // The command that ends its node by hand.
+  // The command that ends the node by hand.
   std::string EndByHand(const Machine& machine) const;
 
   const std::stop_token& stop() const { return stop_; }
@@ -72,7 +71,7 @@ class MachineSetup {
   struct Programs {
     std::vector<ProgramFile> files;
     std::string key;
-    std::filesystem::path archive;  // empty: not yet packed
+    std::filesystem::path archive;  // empty: not packed yet
   };
 
   Outcome<SshAnswer> Ask(const Machine& machine, const std::string& script,
@@ -88,17 +87,17 @@ class MachineSetup {
   std::optional<Programs> programs_ GUARDED_BY(mu_);
 };
 
-// By which the others reach this machine: `wanted`, if that is one of its addresses; else as the
-// first of `machines` that has been looked at sees it. Those that are this machine get it as their
-// own.
+// Chooses the address by which the other machines reach this one: `wanted`, if it is an address of
+// this machine; else the one that the first inspected machine of `machines` sees. Those of
+// `machines` that are this machine get it as their own address.
 Outcome<std::string> ChooseAddress(const std::string& wanted,
                                    const std::vector<Machine*>& machines);
 
-// An address of this machine by which others may reach it: that of the way to the rest of the
-// world, else of any interface; 127.0.0.1 where there is none.
+// An address of this machine by which others may reach it: that of the default route, else of any
+// interface; 127.0.0.1 if there is none.
 std::string OwnAddress();
 
-// localhost, the machine's own name, or a name of one of its addresses.
+// `host` is localhost, the machine's own name, or a name of one of its addresses.
 bool IsThisMachine(const std::string& host);
 
 }  // namespace ringmaster::cli

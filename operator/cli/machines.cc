@@ -65,7 +65,7 @@ void Machines::Keep(std::shared_ptr<kube::KubeApi> api, const std::filesystem::p
 
 void Machines::Stop() {
   stop_.request_stop();
-  keeper_.reset();  // joins
+  keeper_.reset();  // joins the threads
 }
 
 std::string Machines::EndByHand(const std::string& node) const {

@@ -1,4 +1,4 @@
-// The `ringmaster` command. Everything that comes from the environment is read here.
+// The `ringmaster` command. It alone reads the environment.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ std::string Variable(const char* name) {
   return value ? value : "";
 }
 
-// `program`: how this one was called.
+// `program` is argv[0].
 Surroundings SurroundingsFromEnvironment(const std::string& program) {
   std::error_code error;
   return {
@@ -45,7 +45,7 @@ Surroundings SurroundingsFromEnvironment(const std::string& program) {
       .kubectl_plugin = std::filesystem::path(program).filename() == "kubectl-ringmaster"};
 }
 
-// Short, because it is part of the paths of unix sockets; unique among the runs of a machine.
+// Short, because it is part of paths of unix sockets, and unique among the runs of a machine.
 std::string NewRunId() {
   auto now = std::chrono::system_clock::now().time_since_epoch();
   auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
@@ -109,7 +109,7 @@ int Report(const Failure& failure) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A handler, not SIG_IGN: what we start shall have the default.
+  // A handler and not SIG_IGN, because child processes must get the default action.
   signal(SIGPIPE, [](int) {});
   const Surroundings around = SurroundingsFromEnvironment(argc > 0 ? argv[0] : "");
   const char* program = around.kubectl_plugin ? "kubectl ringmaster" : "ringmaster";

@@ -25,7 +25,7 @@ bool IsYaml(const fs::path& file) {
   return file.extension() == ".yaml" || file.extension() == ".yml" || file.extension() == ".json";
 }
 
-// The files that `path` means; none: an error was added.
+// The files for `path`; if there are none, an error was added.
 std::vector<fs::path> Expand(const fs::path& path, std::vector<std::string>* errors) {
   std::error_code error;
   fs::file_status status = fs::status(path, error);
@@ -149,12 +149,12 @@ std::string NameForCommand(const std::vector<std::string>& command) {
 
 namespace {
 
-// "train.py" alone, where the interpreter was forgotten.
+// Reports "train.py" without an interpreter.
 Outcome<void> CheckScript(const RunOptions& options, const fs::path& cwd) {
   const fs::path script = options.command.empty() ? "" : options.command.front();
   std::error_code error;
   if (script.extension() != ".py" || !fs::is_regular_file(cwd / script, error)) return {};
-  const bool named = script.has_parent_path();  // else it is looked for on PATH
+  const bool named = script.has_parent_path();  // otherwise it is looked up in PATH
   if (named && access((cwd / script).c_str(), X_OK) == 0) return {};
   return Fail(
       ExitCode::kUsage,
@@ -175,7 +175,7 @@ Outcome<Json> JobForCommand(const RunOptions& options, const fs::path& cwd) {
                     {"command", options.command}};
   Json pod = {{"containers", Json::array()}};
   if (!options.carried.empty()) {
-    // Its folder is in RINGMASTER_MOUNT_CARRIED: no path is the same on every machine.
+    // RINGMASTER_MOUNT_CARRIED has its folder, because no path is the same on every machine.
     container["volumeMounts"].push_back(
         {{"name", "carried"}, {"mountPath", "/var/lib/ringmaster/carried"}});
     pod["volumes"].push_back({{"name", "carried"}, {"secret", {{"secretName", kCarriedSecret}}}});
@@ -183,7 +183,7 @@ Outcome<Json> JobForCommand(const RunOptions& options, const fs::path& cwd) {
   pod["containers"].push_back(container);
   Json spec = {{"slotsPerWorker", layout.slots_per_pod},
                {"elasticPolicy",
-                // A plain script on several hosts must not train with some of its ranks.
+                // A plain script on several hosts must not train with only some of its ranks.
                 {{"minReplicas", range ? std::max(1, options.min_np) : layout.pods},
                  {"maxReplicas", range ? std::max(options.np, options.max_np) : layout.pods},
                  {"standbyPerPod", options.standby}}},

@@ -29,11 +29,12 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::chrono::milliseconds kNodeGrace{3000};
-// A container that starts must not wait for longer than this for a server that is away.
+// A starting container must not wait longer than this for an unreachable server.
 constexpr std::chrono::milliseconds kDeadline{5000};
-constexpr size_t kKeptNodes = 10;  // ended ones, whose logs nobody else has
+constexpr size_t kKeptNodes = 10;  // ended nodes whose logs exist only here
 
-// This machine's own environment with that of the run over it. A run without one: its own.
+// This machine's environment, overridden by that of the run; only this machine's if the run has
+// none.
 kube::Result<std::vector<std::string>> Environment(kube::KubeApi* api) {
   std::map<std::string, std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -53,8 +54,8 @@ kube::Result<std::vector<std::string>> Environment(kube::KubeApi* api) {
   return environment;
 }
 
-// Whose node a process is: the file lies in its directory, for processes of the same node that are
-// started later.
+// Identifies a node: the file is in the directory of the node's process, for later processes of the
+// same node.
 constexpr char kIdentityFile[] = "node.id";
 
 std::string IdentityOf(const kube::ClientConfig& config, const std::string& node) {
@@ -68,7 +69,7 @@ bool WriteIdentity(const fs::path& dir, const std::string& identity) {
   return file.good();
 }
 
-// The living process of this node, in a directory that was not named.
+// The living process of this node, in a directory that the user didn't name.
 Outcome<std::optional<pid_t>> FindLiving(const RunPaths& paths, const std::string& identity) {
   const auto living = LivingRuns(paths);
   if (!living) return tl::unexpected(living.error());
@@ -120,7 +121,7 @@ Outcome<void> Serve(const NodeCommandOptions& options, const fs::path& bin_dir,
   const local::NodeResult result = (*node)->Await(kNodeGrace);
   spdlog::info("node ends: {}{}", TextOf(result.end),
                result.logs_sent ? "" : "; not all of its logs could be sent");
-  // Kept where nobody has the logs but this machine.
+  // The logs are kept if only this machine has them.
   RunDirectory::Clean(dir.path(), dir.ours(),
                       result.end == local::NodeEnd::kAbandoned || !result.logs_sent);
   return {};

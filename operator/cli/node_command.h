@@ -1,5 +1,5 @@
-// `ringmaster node`: this machine as a node of a `ringmaster run` on another one. It is started by
-// ssh; people need it only to look at what is wrong.
+// `ringmaster node`: makes this machine a node of a `ringmaster run` on another one. It is started
+// by ssh; people need it only to investigate problems.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 
 namespace ringmaster::cli {
 
-// `node_id`: the name of its directory below /tmp/ring-nodes-UID, where the user names none.
+// `node_id`: the name of its directory below /tmp/ring-nodes-UID, if the user names none.
 Outcome<void> RunNode(const NodeCommandOptions& options, const std::filesystem::path& bin_dir,
                       const std::string& node_id);
 

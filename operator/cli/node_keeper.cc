@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPeriod{1};  // between two looks at the nodes
+constexpr std::chrono::seconds kPeriod{1};  // between two observations of the nodes
 
 NodeRevival::Sight SightOf(const RunNodes& seen, const std::string& name) {
   const auto node = seen.nodes.find(name);
@@ -40,7 +40,7 @@ NodeKeeper::NodeKeeper(MachineSetup* setup, std::vector<Machine>* machines,
 
 NodeKeeper::~NodeKeeper() {
   thread_.join();
-  work_.clear();  // joins
+  work_.clear();  // joins the threads
 }
 
 void NodeKeeper::Run(const std::stop_token& stop) {
@@ -49,7 +49,7 @@ void NodeKeeper::Run(const std::stop_token& stop) {
     const auto next = Clock::now() + kPeriod;
     TakeResults();
     const auto seen = ObserveRunNodes(api_.get(), "", "", std::chrono::system_clock::now());
-    if (seen) Tend(*seen);  // else the next look tries again
+    if (seen) Tend(*seen);  // otherwise the next observation tries again
     if (!stop.stop_requested()) Report();
     const sync::MutexLock lock(&mu_);
     while (results_.empty() && changed_.WaitUntil(&mu_, stop, next)) {
@@ -64,7 +64,7 @@ void NodeKeeper::TakeResults() {
     results.swap(results_);
   }
   for (const Result& result : results) {
-    work_.erase(result.node);  // joins
+    work_.erase(result.node);  // joins the thread
     revivals_.at(result.node).Finish(result.attempt, Clock::now());
   }
 }
@@ -86,7 +86,7 @@ void NodeKeeper::Begin(Machine* machine) {
   });
 }
 
-// All steps once more: the machine may have been started anew since, without the programs.
+// Repeats all steps, because the machine may have been reinstalled without the programs.
 NodeRevival::Attempt NodeKeeper::Try(Machine* machine) {
   machine->has_programs = false;
   if (auto looked = setup_->Look(machine); !looked) return Failed(looked.error().message);

@@ -1,8 +1,9 @@
-// Keeps the node processes of `run --hosts` running while the run lasts: looks at the nodes that
-// the run's API server knows, and starts those again that have died (node_revival.h says when).
+// Keeps the node processes of `run --hosts` running during the run: it watches the nodes of the
+// run's API server, and restarts those that have died (node_revival.h says when).
 //
-// Owner and thread: Machines; one thread of its own, and one for each machine that is being asked.
-// Constructed and destroyed on the owner's thread, which leaves the machines alone in between.
+// Owner and thread: Machines; it has one thread of its own, and one for each machine in progress.
+// It is constructed and destroyed on the owner's thread, which must not use the machines in
+// between.
 #pragma once
 
 #include <deque>
@@ -27,11 +28,11 @@ class NodeKeeper {
  public:
   using Say = std::function<void(const std::string&)>;
 
-  // The node process of each of `machines` runs. When the stop of `setup` is requested, the threads
-  // end soon.
+  // The node process of each of `machines` is running. When the stop of `setup` is requested, the
+  // threads end soon.
   NodeKeeper(MachineSetup* setup, std::vector<Machine>* machines,
              std::shared_ptr<kube::KubeApi> api, const std::filesystem::path& kubeconfig, Say say);
-  // The stop was requested before.
+  // The stop must have been requested before.
   ~NodeKeeper();
 
  private:
@@ -55,10 +56,10 @@ class NodeKeeper {
   sync::Mutex mu_;
   sync::StoppableCondVar changed_;
   std::deque<Result> results_ GUARDED_BY(mu_);
-  // Of the thread:
+  // Used by the thread only:
   std::map<std::string, NodeRevival> revivals_;  // by node
   std::map<std::string, std::jthread> work_;     // by node
-  std::jthread thread_;                          // last: uses the others
+  std::jthread thread_;                          // last member: its thread uses the others
 };
 
 }  // namespace ringmaster::cli

@@ -10,11 +10,11 @@ namespace {
 
 constexpr std::chrono::seconds kShortestPause{1}, kLongestPause{30};
 constexpr int kMostDoublings = 5;
-// A node process that has stood for so long begins anew.
+// After a node process has run for this long, its failures are forgotten.
 constexpr std::chrono::seconds kProven{60};
-// What the API server knows of a node may be so much older than its process.
+// The API server's facts about a node may be this much older than its process.
 constexpr std::chrono::seconds kOldSight{5};
-// Attempts that fail for what only a person can mend.
+// The most attempts that fail for a reason that only a person can mend.
 constexpr int kMostInVain = 10;
 
 std::chrono::seconds PauseBefore(int attempt) {
@@ -80,7 +80,7 @@ void NodeRevival::Wait(Time now, const std::string& why, const std::string& what
   Say(fmt::format("{}; {} in {} s", why, what, pause.count()));
 }
 
-// Once where it would be the same as before.
+// A message that equals the last one is not repeated.
 void NodeRevival::Say(const std::string& what) {
   if (what != said_) messages_.push_back(fmt::format("host {}: {}", host_, what));
   said_ = what;

@@ -1,6 +1,6 @@
-// When the node process of one machine of `run --hosts` is started again: it has died, or nothing
-// is heard of it, and only the machine itself can say which. The pauses between two attempts grow;
-// what only a person can mend is not tried for ever.
+// Decides when the node process of one machine of `run --hosts` is started again: it has died or is
+// silent, and only the machine itself can tell which. The pauses between two attempts grow; an
+// error that only a person can mend is not retried for ever.
 //
 // Pure. Thread rule: one thread.
 #pragma once
@@ -14,27 +14,27 @@ namespace ringmaster::cli {
 class NodeRevival {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  // What the run's API server knows of the node.
+  // What the run's API server knows about the node.
   enum class Sight {
     kHeard,
-    kSilent,  // nothing for a while
-    kGone,    // its process has taken its object away
+    kSilent,  // not heard of for a while
+    kGone,    // its process has deleted its object
   };
-  // How an attempt has ended.
+  // The result of an attempt.
   struct Attempt {
     enum class End { kStarted, kRanAllTheTime, kFailed };
     End end = End::kStarted;
-    std::string why;        // of kFailed: what ssh has said, or the process
-    bool stays_so = false;  // of kFailed: only a person can change it
+    std::string why;        // for kFailed: the words of ssh or of the process
+    bool stays_so = false;  // for kFailed: only a person can change it
   };
 
   // The node process runs since `now`.
   NodeRevival(std::string host, Time now) : host_(std::move(host)), standing_since_(now) {}
 
-  // True: an attempt is to be made now; it is under way until Finish.
+  // Returns true if an attempt should begin now; it is in progress until Finish.
   bool Look(Sight sight, Time now);
   void Finish(const Attempt& attempt, Time now);
-  // Lines for people since the last call.
+  // Returns the messages for people since the last call.
   std::vector<std::string> TakeMessages();
 
  private:
@@ -46,9 +46,9 @@ class NodeRevival {
   const std::string host_;
   Stage stage_ = Stage::kStands;
   Time standing_since_, next_{};
-  int attempts_ = 0;  // since it has stood for long
-  int in_vain_ = 0;   // one after the other that failed for what stays so
-  std::string said_;  // last
+  int attempts_ = 0;  // since the process last ran for long
+  int in_vain_ = 0;   // attempts in a row that failed for a lasting reason
+  std::string said_;  // the last message
   std::vector<std::string> messages_;
 };
 

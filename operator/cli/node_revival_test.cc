@@ -16,7 +16,7 @@ using End = NodeRevival::Attempt::End;
 
 class NodeRevivalTest : public ::testing::Test {
  protected:
-  // Looks until an attempt is to be made. Returns how long that took; -1 s: it never is.
+  // Observes until an attempt is due. Returns how long that took; -1 s if it never was.
   seconds AwaitAttempt(Sight sight) {
     for (int i = 0; i < 1000; ++i, now_ += milliseconds(100))
       if (revival_.Look(sight, now_)) return std::chrono::floor<seconds>(milliseconds(100) * i);

@@ -1,4 +1,5 @@
-// The objects of one resource in a namespace, kept up by list and watch on a thread of its own.
+// The objects of one resource in a namespace, kept up to date by list and watch on a thread of its
+// own.
 #pragma once
 
 #include <functional>
@@ -12,7 +13,8 @@ namespace ringmaster::cli {
 
 class Observer {
  public:
-  // `on_object(object, gone)` on the observer's thread; after a break every object is told again.
+  // Calls `on_object(object, gone)` on the observer's thread; after an interruption for every
+  // object again.
   Observer(std::shared_ptr<kube::KubeApi> api, const kube::Resource& resource, std::string ns,
            std::function<void(const kube::Json& object, bool gone)> on_object);
   ~Observer();
@@ -26,8 +28,8 @@ class Observer {
   const kube::Resource& resource_;
   const std::string ns_;
   const std::function<void(const kube::Json&, bool)> on_object_;
-  std::map<std::string, kube::Json> known_;  // by name; observer's thread only
-  std::jthread thread_;                      // last: uses the others
+  std::map<std::string, kube::Json> known_;  // by name; used only by the observer's thread
+  std::jthread thread_;                      // last member: its thread uses the others
 };
 
 }  // namespace ringmaster::cli

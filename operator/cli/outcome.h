@@ -1,5 +1,4 @@
-// How a command of `ringmaster` ends: with a value, or with a sentence for people and an exit
-// status.
+// The result of a command of `ringmaster`: a value, or a message for people with an exit status.
 #pragma once
 
 #include <string>
@@ -9,15 +8,16 @@ namespace ringmaster::cli {
 
 enum class ExitCode : int {
   kDone = 0,
-  kJobFailed = 1,     // the job failed, or the cluster refused what was asked
-  kUsage = 2,         // the command line or a manifest is wrong
-  kMachineLacks = 3,  // a port, a directory, a package: the message says what and how to get it
+  kJobFailed = 1,  // the job failed, or the cluster refused the request
+  kUsage = 2,      // the command line or a manifest is wrong
+  // A port, a directory, a package: the message says what is missing and how to get it.
+  kMachineLacks = 3,
   kInterrupted = 130,
 };
 
 struct Failure {
   ExitCode code = ExitCode::kJobFailed;
-  std::string message;  // may have several lines, one for each thing that is wrong
+  std::string message;  // may have several lines, one for each error
 };
 
 template <class T>

@@ -13,7 +13,7 @@ namespace ringmaster::cli {
 
 namespace {
 
-// Keeps the newest lines of a text that comes in pieces.
+// Keeps the newest lines of a text that arrives in pieces.
 class Newest {
  public:
   static constexpr int kMost = 2000;

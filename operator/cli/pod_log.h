@@ -1,4 +1,4 @@
-// The log of the pod that failed, for who has to say why.
+// Reads the log of the pod that failed, for a report.
 //
 // Thread rule: free functions that block; nothing is kept.
 #pragma once
@@ -13,12 +13,13 @@
 
 namespace ringmaster::cli {
 
-// The newest lines of what the workers of a pod have printed; none where there is no log.
+// The newest lines of the workers' output of a pod; none if there is no log.
 std::deque<std::string> LastLines(kube::KubeApi* api, const std::string& ns,
                                   const std::string& pod);
 
-// FailureReport() of the pod that is to blame. `shown`: what the workers printed has been shown.
-// `logs`: where a run on this machine keeps the logs, also of a pod that is gone; empty: nowhere.
+// FailureReport() of the pod that caused the failure. `shown`: its workers' output was shown
+// already. `logs` is where a run on this machine keeps logs, also of pods that are gone; empty:
+// nowhere.
 std::vector<std::string> FailureLinesOf(kube::KubeApi* api, const JobRun& job,
                                         const std::string& why, bool shown,
                                         const std::filesystem::path& logs);

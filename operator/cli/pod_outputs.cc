@@ -40,7 +40,7 @@ void PodOutputs::Finish(std::chrono::milliseconds quiet, std::chrono::millisecon
       (void)ended_.WaitUntil(&mu_, deadline);
     }
   }
-  readers_.clear();  // asks them to stop, and waits
+  readers_.clear();  // requests a stop and joins the threads
 }
 
 void PodOutputs::Read(std::stop_token stop, const std::string& ns, const std::string& pod) {

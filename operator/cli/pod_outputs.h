@@ -1,6 +1,6 @@
-// Reads what the workers of pods print, while they print it; a thread for each pod.
+// Reads the output of pods' workers while they print it, with a thread for each pod.
 //
-// Thread rule: one thread; lines are told on others.
+// Thread rule: one thread; lines are passed on from other threads.
 #pragma once
 
 #include <chrono>
@@ -23,11 +23,11 @@ class PodOutputs {
   PodOutputs(std::shared_ptr<kube::KubeApi> api, OnLine on_line);
   ~PodOutputs();
 
-  // From its beginning. Again is a no-op, and false; a pod of another `uid` that has got the name
-  // is followed, too.
+  // Follows the pod's log from its beginning. Returns false if it does so already; a new pod with
+  // the same name (another `uid`) is followed as well.
   bool Follow(const std::string& ns, const std::string& pod, const std::string& uid);
-  // Until all of these containers have ended and been read, or for `quiet` since the last text, or
-  // for `most`: then no line is told any more.
+  // Waits until all these containers have ended and their logs are read, but at most for `quiet`
+  // since the last text and for `most` in total. Afterwards no line is passed on any more.
   void Finish(std::chrono::milliseconds quiet, std::chrono::milliseconds most);
 
  private:
@@ -39,7 +39,7 @@ class PodOutputs {
   sync::CondVar ended_;
   size_t reading_ GUARDED_BY(mu_) = 0;
   std::chrono::steady_clock::time_point last_text_ GUARDED_BY(mu_);
-  std::map<std::string, std::jthread> readers_;  // last: they use the others
+  std::map<std::string, std::jthread> readers_;  // last member: the threads use the others
 };
 
 }  // namespace ringmaster::cli

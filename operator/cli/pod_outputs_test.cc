@@ -16,7 +16,7 @@ using testing::IsEmpty;
 constexpr std::chrono::seconds kPatience{20};
 constexpr std::chrono::milliseconds kBetween{100};
 
-// One pod's log: some text is there, more comes, and then it ends or goes on for ever.
+// One pod's log: some text is there, more follows, and then it ends or stays open.
 class ApiWithALog : public local::InMemoryApi {
  public:
   ApiWithALog() : InMemoryApi(std::make_shared<local::Store>(local::StoreOptions{})) {}
@@ -30,7 +30,7 @@ class ApiWithALog : public local::InMemoryApi {
       return {};
     }
     if (pod == "slow") {
-      // For longer than a reader waits for the first of them.
+      // Longer than a reader waits for the first of them.
       for (int i = 0; i < 30 && !stop.stop_requested(); ++i) {
         on_text(std::to_string(i) + "\n");
         sync::Pause(stop, kBetween);

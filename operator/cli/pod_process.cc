@@ -13,7 +13,7 @@
 namespace ringmaster::cli {
 namespace {
 
-// Holds on to a process, so that its number can't pass to another between look and signal.
+// Refers to a process, so that its id can't be reused for another between check and signal.
 class ProcessHandle {
  public:
   explicit ProcessHandle(pid_t pid) : fd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}

@@ -1,4 +1,4 @@
-// A sidecar says which processes its workers are; a number that is not the pod's is not touched.
+// A sidecar reports the process ids of its workers; a process that is not the pod's is not touched.
 #include "operator/cli/pod_process.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ class PodProcessTest : public testing::Test {
     char* arguments[] = {program, seconds, nullptr};
     char* environment[] = {uid, nullptr};
     ASSERT_EQ(posix_spawn(&pid_, program, nullptr, nullptr, arguments, environment), 0);
-    // The spawn is over before the new program's environment can be read.
+    // posix_spawn returns before the new program's environment can be read.
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!HasEnvironment() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
     ASSERT_TRUE(HasEnvironment());

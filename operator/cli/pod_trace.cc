@@ -12,11 +12,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What a sidecar may say, for a pod of a tenant may answer anything. Sidecars keep to less.
+// Limits for a sidecar's answer, because a tenant's pod may answer anything. Real answers are
+// smaller.
 constexpr std::size_t kMostEvents = 1'000'000;
 constexpr std::size_t kMostRows = 200'000;
 constexpr std::size_t kMostNumbers = 8;
-constexpr double kLatest = 1e17;  // us since 1970
+constexpr double kLatest = 1e17;  // microseconds since 1970
 
 double Time(const Json& event, const char* name) {
   const double time = fields::Number(event, name);

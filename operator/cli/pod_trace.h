@@ -1,4 +1,4 @@
-// What a sidecar answers to GET /timeline (docs/contracts.md, section 5), as values.
+// A sidecar's answer to GET /timeline (docs/contracts.md, section 5), as values.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace ringmaster::cli {
 
 struct TraceEvent {
   std::string name;
-  int process = 0;  // of the pod
+  int process = 0;  // within the pod
   int row = 0;
-  double at_us = 0;    // since 1970, by the pod's clock
+  double at_us = 0;    // microseconds since 1970, by the pod's clock
   double took_us = 0;  // 0: a moment
   std::vector<std::pair<std::string, std::int64_t>> numbers;
-  std::string note;  // the reason of a change; empty: none
+  std::string note;  // reason of a change; empty: none
 
   double end_us() const { return at_us + took_us; }
-  // nullopt: it has none of that name.
+  // nullopt if it has no number of this name.
   std::optional<std::int64_t> Number(const std::string& of) const;
 };
 
@@ -40,7 +40,7 @@ struct TraceMissing {
 struct PodTrace {
   std::string pod;
   bool coordinator = false;
-  std::string machine;  // pods of one have one clock; empty: not known
+  std::string machine;  // pods of one machine share a clock; empty: unknown
   std::vector<TraceWorker> workers;
   std::vector<TraceMissing> missing;
   std::vector<TraceEvent> events;
@@ -48,9 +48,8 @@ struct PodTrace {
   std::map<std::pair<int, int>, std::string> rows;  // by process and row
 };
 
-// Lenient, because a sidecar of another version may answer: what is missing or of another type
-// keeps its default, and so does what is longer or more than any sidecar says. nullopt: none at
-// all.
+// Parses leniently, because a sidecar of another version may answer: a value that is missing, of
+// another type, or beyond what any sidecar sends keeps its default. nullopt: not a timeline at all.
 std::optional<PodTrace> ParsePodTrace(const nlohmann::json& document);
 
 }  // namespace ringmaster::cli

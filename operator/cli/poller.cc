@@ -12,11 +12,11 @@
 namespace ringmaster::cli {
 namespace {
 
-// A sidecar of this machine answers in under a millisecond; a stopped one may not hold up the
+// A sidecar on this machine answers in under a millisecond; a stopped one must not delay the
 // others.
 constexpr std::chrono::milliseconds kPatience{300};
-// A sidecar keeps a thousand changes of the view, each with the names of the workers: this is all
-// of them for some 80 workers.
+// A sidecar keeps a thousand view changes, each with the names of the workers: this is enough for
+// all of them with some 80 workers.
 constexpr std::size_t kMostAnswered = 2 << 20;
 
 int PortOf(const std::string& address) {
@@ -39,7 +39,8 @@ std::optional<SidecarStatus> FetchStatus(const std::string& address, const std::
                                          std::chrono::milliseconds deadline) {
   const auto text = FetchText(address, "/status", token, deadline, kMostAnswered);
   if (!text) return std::nullopt;
-  // One at a time: many answers may come at once, and JSON takes many times the room of its text.
+  // One answer at a time, because many may arrive together, and parsed JSON needs many times the
+  // memory of its text.
   static sync::Mutex parses;
   const sync::MutexLock lock(&parses);
   return ParseSidecarStatus(fields::ParseOrDiscard(*text));

@@ -1,4 +1,4 @@
-// Asks the sidecars of a run for GET /status, a few times a second, on a thread of its own.
+// Asks the sidecars of a run for GET /status a few times a second, on a thread of its own.
 #pragma once
 
 #include <chrono>
@@ -16,26 +16,27 @@
 
 namespace ringmaster::cli {
 
-// One answer; nullopt: nobody there, not a sidecar, or one that wants another token. Blocks at most
-// `deadline`. `token`: of the job; empty: it has none.
+// Asks once; nullopt if no sidecar answers, or if it refuses the token. Blocks at most for
+// `deadline`. `token` is the job's; empty: it has none.
 std::optional<SidecarStatus> FetchStatus(const std::string& address, const std::string& token,
                                          std::chrono::milliseconds deadline);
 
-// What a sidecar answers; nullopt: nothing, not in time, or more than that.
+// A sidecar's answer; nullopt if there is none in time, or if it is longer than `most_bytes`.
 std::optional<std::string> FetchText(const std::string& address, const std::string& path,
                                      const std::string& token, std::chrono::milliseconds deadline,
                                      std::size_t most_bytes);
 
-// What a sidecar keeps of the training, as JSON (docs/contracts.md, section 5); null: none.
+// The history of the training that a sidecar keeps, as JSON (docs/contracts.md, section 5); null if
+// there is none.
 nlohmann::json FetchHistory(const std::string& address, const std::string& token,
                             std::chrono::milliseconds deadline);
 
-// The text through the API server, which reaches pods that this machine does not.
+// The text by way of the API server, which reaches pods that this machine can't reach.
 kube::Result<std::string> FetchTextByProxy(kube::KubeApi* api, const std::string& ns,
                                            const std::string& pod, const std::string& address,
                                            const std::string& path, const std::string& token,
                                            std::chrono::milliseconds deadline);
-// As JSON, and the status.
+// The same as JSON, and as the status.
 kube::Result<nlohmann::json> FetchByProxy(kube::KubeApi* api, const std::string& ns,
                                           const std::string& pod, const std::string& address,
                                           const std::string& path, const std::string& token);
@@ -45,7 +46,7 @@ kube::Result<SidecarStatus> FetchStatusByProxy(kube::KubeApi* api, const std::st
 
 class StatusPoller {
  public:
-  // `token`: of all jobs. `on_status` is called on the poller's thread.
+  // `token` is for all jobs. `on_status` is called on the poller's thread.
   StatusPoller(std::chrono::milliseconds period, std::string token,
                std::function<void(const std::string& job, const SidecarStatus&)> on_status);
   ~StatusPoller();
@@ -54,7 +55,7 @@ class StatusPoller {
     std::string job;
     std::string address;  // host:port
   };
-  // Which sidecars to ask from now on, by pod name.
+  // Sets which sidecars to ask from now on, by pod name.
   void SetPods(std::map<std::string, Pod> pods);
 
  private:
@@ -65,7 +66,7 @@ class StatusPoller {
   const std::function<void(const std::string&, const SidecarStatus&)> on_status_;
   sync::Mutex mu_;
   std::map<std::string, Pod> pods_ GUARDED_BY(mu_);
-  std::jthread thread_;  // last: uses the others
+  std::jthread thread_;  // last member: its thread uses the others
 };
 
 }  // namespace ringmaster::cli

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::chrono::minutes kPackTime{5};
 
-// The first of the places that is there, beside the programs of a build, of an installation or of a
-// release; empty: none is.
+// The first existing place, in the layout of a build, an installation or a release; empty if there
+// is none.
 fs::path FirstOf(const fs::path& bin_dir, const std::vector<const char*>& places) {
   std::error_code ignored;
   for (const char* place : places) {
@@ -24,7 +24,7 @@ fs::path FirstOf(const fs::path& bin_dir, const std::vector<const char*>& places
   return {};
 }
 
-// FNV-1a.
+// The FNV-1a hash.
 void Mix(std::uint64_t* hash, const std::string& text) {
   for (const unsigned char c : text) *hash = (*hash ^ c) * 0x100000001b3u;
   *hash = (*hash ^ 0xff) * 0x100000001b3u;
@@ -55,8 +55,9 @@ Outcome<std::vector<ProgramFile>> FindProgramFiles(const fs::path& bin_dir) {
       {"bin/ringmaster-bench", {"ringmaster-bench"}},
       {"lib/libringmaster.so",
        {"libringmaster.so", "../lib/libringmaster.so",
-        "../../libringmaster.so"}},  // the last: in a wheel, the Python package has it
-      // Libraries that a release brings along: its programs look for them here.
+        // The last one is for a wheel, where the Python package contains the library.
+        "../../libringmaster.so"}},
+      // Libraries of a release, whose programs look for them in this place.
       {"lib/ringmaster/private", {"../lib/ringmaster/private"}, true},
       {"python", {"python", "../python", "../lib/ringmaster/python"}}};
   std::vector<ProgramFile> files;
@@ -113,8 +114,9 @@ Outcome<void> WriteArchive(const std::vector<ProgramFile>& files, const fs::path
   return {};
 }
 
-// Unpacked beside its place and moved there as a whole: machines may share a home. What is in that
-// place without the programs in it was broken off or tampered with, and makes room.
+// Unpacks beside the final place and moves the folder there as a whole, because machines may share
+// a home directory. A folder in that place without the programs was left incomplete or was tampered
+// with, so it is replaced.
 std::string InstallScript(const fs::path& programs) {
   return fmt::format(
       "umask 077; d={}; mkdir -p {} && t=$(mktemp -d \"$d.XXXXXX\") || exit 1\n"

@@ -7,8 +7,7 @@
 namespace ringmaster::cli {
 namespace {
 
-// Rebuilds are reported by the heartbeat that follows them; a sidecar that has reported none by
-// then has gone.
+// The heartbeat after a rebuild reports it; a sidecar that has not reported it by then is gone.
 constexpr std::chrono::milliseconds kStragglers{400};
 constexpr std::chrono::milliseconds kGiveUp{3000};
 
@@ -43,7 +42,7 @@ void JobProgress::Observe(const SidecarStatus& status, TimePoint now) {
   ObserveView(status, now);
   for (const job::Rebuild& rebuild : status.rebuilds) ObserveRebuild(rebuild, now);
 
-  // Reported values are for people: those of the sidecar that has rank 0, else the first that has
+  // Values are for people: those from the sidecar of rank 0, else from the first sidecar that has
   // any.
   bool has_rank0 = std::any_of(status.workers.begin(), status.workers.end(),
                                [](auto& worker) { return worker.rank == 0; });
@@ -115,7 +114,8 @@ void JobProgress::ObserveRebuild(const job::Rebuild& seen, TimePoint now) {
   }
 }
 
-// A job may lose a worker before anybody has asked: what was before follows from what changed.
+// A job may lose a worker before its sidecars were first asked: the first view then follows from
+// the change.
 void JobProgress::InferBootstrap(const job::Rebuild& change, TimePoint now) {
   if (!IsFirst(change.parent) || views_.count(change.parent)) return;
   job::Rebuild bootstrap{.epoch = change.parent, .reason = "Bootstrap"};

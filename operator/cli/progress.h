@@ -1,5 +1,5 @@
-// How one job goes, merged from what its sidecars say: each of them knows its own part, answers
-// late or not at all, and disappears with its pod. Pure: no socket, no clock.
+// The progress of one job, merged from its sidecars' answers: each sidecar knows its own part, may
+// answer late or not at all, and disappears with its pod. Pure: no socket, no clock.
 //
 // Thread rule: none; one thread owns it.
 #pragma once
@@ -17,12 +17,12 @@ namespace ringmaster::cli {
 
 using TimePoint = std::chrono::steady_clock::time_point;
 
-// One view of the job, with the rebuild that led to it (none for the first).
+// One view of the job, with the rebuild that led to it (the first view has none).
 struct ViewRecord {
   job::Rebuild rebuild;
-  int old_size = 0;                // ranks of the view before; 0 for the first
-  std::vector<RankStatus> lost;    // workers that the view before had and this one has not
-  std::vector<RankStatus> gained;  // the other way round
+  int old_size = 0;                // ranks of the previous view; 0 for the first
+  std::vector<RankStatus> lost;    // workers of the previous view that this one lacks
+  std::vector<RankStatus> gained;  // workers of this view that the previous one lacked
   TimePoint first_seen;
   bool told = false;
 };
@@ -30,14 +30,15 @@ struct ViewRecord {
 class JobProgress {
  public:
   void Observe(const SidecarStatus& status, TimePoint now);
-  // A pod that is no more: its state says nothing about the job.
+  // The pod is gone, so its last state says nothing about the job.
   void Forget(const std::string& pod);
-  // The newest end of a process of this pod; 128+n: killed by signal n.
+  // Records the newest exit of a process of this pod; 128+n: killed by signal n.
   void NoteExit(const std::string& pod, int code);
   std::string HowEnded(const std::string& pod) const;
 
-  // Views whose story is complete (it stepped again, or nothing more came for a second, or a newer
-  // one is known), each once, in order. `last`: the run is over, give everything.
+  // Returns the views about which nothing more is expected (steps continue, nothing came for a
+  // second, or there is a newer view), each of them once, in order. `last`: the run is over, so all
+  // of them.
   std::vector<ViewRecord> TakeSettled(TimePoint now, bool last = false);
 
   uint64_t step() const { return step_; }
@@ -46,15 +47,15 @@ class JobProgress {
   double samples_per_second() const { return samples_per_second_; }
   const std::map<std::string, double>& values() const { return values_; }
   int64_t steps_lost() const;
-  // What the coordinator says of the job ("Training", "Rebuilding", "Held", ...); empty: nobody
-  // said.
+  // What the coordinator reports about the job ("Training", "Rebuilding", "Held", ...); empty if
+  // nothing was reported.
   std::string state() const;
   const std::map<uint64_t, ViewRecord>& views() const { return views_; }
-  // The worker that has rank 0 in the newest view that was seen.
+  // The worker with rank 0 in the newest known view.
   std::optional<RankStatus> RankZero() const {
     return ranks_.empty() ? std::nullopt : std::optional(ranks_.rbegin()->second.front());
   }
-  // Whether a worker in this one's place has a rank in that view.
+  // A worker in this place has a rank in that view.
   bool HasRank(const RankStatus& place) const;
   const std::map<std::string, SidecarStatus>& sidecars() const { return sidecars_; }
 
@@ -72,7 +73,7 @@ class JobProgress {
   std::map<std::string, std::string> ends_;
   std::map<std::string, double> values_;
   uint64_t lineage_ = 0;
-  uint64_t step_ = 0;  // in that lineage: it may have begun again from a checkpoint
+  uint64_t step_ = 0;  // in that lineage, which may have begun again from a checkpoint
   uint64_t epoch_ = 0;
   int world_size_ = 0;
   double samples_per_second_ = 0;

@@ -17,7 +17,7 @@ using testing::SizeIs;
 
 constexpr uint64_t kFirst = (uint64_t{1} << 40) + 1;
 
-// What the sidecar of pod `self` says in a view of the given workers ("pod/incarnation", slot 0
+// The answer of the sidecar of pod `self` in a view of these workers ("pod/incarnation", slot 0
 // each).
 class Answer {
  public:

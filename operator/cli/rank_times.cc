@@ -5,7 +5,7 @@
 namespace ringmaster::cli {
 namespace {
 
-// In shares of a rank's time.
+// A share of a rank's time.
 constexpr double kClearlyLess = 0.2;
 
 const WorkerStatus* SameProcess(const Inspection& in, const std::string& pod,
@@ -28,7 +28,7 @@ std::vector<RankTimes> TimesByRank(const Inspection& earlier, const Inspection& 
       RankTimes times{worker.rank, pod, pod, worker.step, 0, worker.times};
       if (status.workers.size() > 1) times.worker += fmt::format("/{}", worker.slot);
       if (before != nullptr) {
-        // Who has just joined has its steps from the others.
+        // a worker that has just joined got its step from the others
         if (before->rank >= 0) times.steps = worker.step - std::min(worker.step, before->step);
         times.between = job::Between(before->times, worker.times);
       }

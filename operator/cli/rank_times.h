@@ -1,4 +1,4 @@
-// Where the time of each rank of a job went between two looks. Pure.
+// How each rank of a job spent the time between two observations. Pure.
 #pragma once
 
 #include <algorithm>
@@ -14,29 +14,29 @@ namespace ringmaster::cli {
 struct RankTimes {
   int rank = -1;
   std::string pod;
-  std::string worker;  // the pod, with /slot where it has several workers
+  std::string worker;  // the pod, with /slot if it has several workers
   uint64_t step = 0;
-  uint64_t steps = 0;        // completed between the looks
-  job::WorkerTimes between;  // seconds 0: it has not trained since
+  uint64_t steps = 0;        // completed between the observations
+  job::WorkerTimes between;  // seconds is 0 if it has not trained since
 
-  // Of its time, 0 to 1.
+  // The share of its time, 0 to 1.
   double Share(double seconds) const {
     return between.seconds > 0 ? std::clamp(seconds / between.seconds, 0.0, 1.0) : 0;
   }
   double Waits() const { return Share(between.waiting); }
 };
 
-// By rank. A worker that is new since `earlier` counts from its first view.
+// Ordered by rank. A worker that is new since `earlier` counts from its first view.
 std::vector<RankTimes> TimesByRank(const Inspection& earlier, const Inspection& now);
 
-// The mean time of a step, by the rank that has come furthest: the others may have been asked a
-// moment earlier. Empty: no step was completed.
+// The mean duration of a step, by the most advanced rank, because the others may have been asked a
+// moment earlier. nullopt if no step was completed.
 std::optional<double> StepSeconds(const std::vector<RankTimes>& ranks);
 
-// The rank that the others wait for: it waits clearly less than every other one does.
+// The rank that the others wait for: it waits clearly less than every other rank.
 struct Straggler {
   RankTimes rank;
-  double least_of_others = 0;  // share of its time that the other waits that waits least
+  double least_of_others = 0;  // the smallest share of waiting among the other ranks
 };
 std::optional<Straggler> FindStraggler(const std::vector<RankTimes>& ranks);
 

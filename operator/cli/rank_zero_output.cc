@@ -5,7 +5,7 @@
 namespace ringmaster::cli {
 namespace {
 
-// Of a pod. Before the first view, as long as a script needs for its init(), all lines are held.
+// Per pod. Before the first view all lines are held, enough for those of a script until init().
 constexpr std::size_t kMostHeld = 1000;
 
 bool IsSamePlace(const RankStatus& a, const RankStatus& b) {
@@ -35,7 +35,7 @@ RankZeroOutput::Lines RankZeroOutput::OnStatus(const JobRun& job, const std::str
   }
   PodLines& lines = pods_[pod];
   ++lines.statuses;
-  // The sidecar was asked for this status after it had given the one before.
+  // The sidecar was asked for this status after it had sent the previous one.
   while (now && !lines.held.empty() && lines.held.front().statuses + 2 <= lines.statuses)
     lines.held.pop_front();
   return shown;

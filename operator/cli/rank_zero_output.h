@@ -1,11 +1,12 @@
-// What of the logs of a job's pods is shown as the output of rank 0, though rank 0 moves: nothing
-// that its worker prints while it has rank 0 is lost, and no line comes twice.
+// Chooses which lines of a job's pod logs are shown as the output of rank 0, although rank 0 moves
+// between workers: no line is lost that a worker prints while it has rank 0, and no line is shown
+// twice.
 //
-// That another worker has rank 0 is heard a moment after it is so. Until then its lines are held;
-// a line is given up when its pod's sidecar, asked after the line had come, still knows of no view
-// in which that worker has rank 0. So some lines from just before a worker got rank 0 are shown,
-// too. Of a worker that has lost rank 0 its last words are shown, until its place has a rank again.
-// Pure.
+// We learn a moment late that another worker has got rank 0, so lines of all workers are held for
+// some time. A held line is dropped when the pod's sidecar, asked after the line had arrived, still
+// knows no view in which that worker has rank 0. Some lines from just before a worker got rank 0
+// are therefore shown, too. After a worker has lost rank 0 its last lines are shown until its place
+// has a rank again. Pure.
 //
 // Thread rule: the loop thread.
 #pragma once
@@ -25,16 +26,16 @@ class RankZeroOutput {
  public:
   using Lines = std::vector<std::string>;
 
-  // A line of a pod's log. Returns what is to be shown now, as it is shown.
+  // Handles a line of a pod's log. Returns the lines to show now, as they are shown.
   Lines OnLine(const JobRun& job, const std::string& pod, const std::string& line);
-  // `job` has taken a status of this pod's sidecar in. Returns as OnLine.
+  // `job` has just received a status of this pod's sidecar. Returns lines as OnLine does.
   Lines OnStatus(const JobRun& job, const std::string& pod);
-  // A pod begins that may have the name of one that is gone.
+  // A new pod starts, perhaps with the name of one that is gone.
   void OnNewPod(const std::string& pod);
 
  private:
   struct HeldLine {
-    std::uint64_t statuses;  // of its pod, when it came
+    std::uint64_t statuses;  // statuses of its pod when the line came
     std::string text;
   };
   struct PodLines {
@@ -46,7 +47,7 @@ class RankZeroOutput {
 
   std::map<std::string, PodLines> pods_;
   std::optional<RankStatus> rank_zero_;  // now; nullopt: there has been no view
-  std::optional<RankStatus> before_;     // which had it last
+  std::optional<RankStatus> before_;     // the worker that had rank 0 before
 };
 
 }  // namespace ringmaster::cli

@@ -22,7 +22,7 @@ class RankZeroOutputTest : public testing::Test {
                  {{"name", name}, {"labels", {{"training.kubeflow.org/replica-index", index}}}}}},
                false);
   }
-  // What the sidecar of `pod` answers: the workers of this view, in rank order.
+  // The answer of the sidecar of `pod`: the workers of this view, in rank order.
   std::vector<std::string> Status(const std::string& pod, uint64_t epoch,
                                   std::vector<RankStatus> ranks) {
     SidecarStatus status;
@@ -52,7 +52,7 @@ TEST_F(RankZeroOutputTest, WhatTheNewRankZeroPrintedBeforeItWasHeardOfIsShownOnc
   EXPECT_THAT(Line("p1", "step 34"), ElementsAre("[1] step 34"));
 }
 
-// The first of two answers may have been given before the line was printed.
+// The first of two answers may have been sent before the line was printed.
 TEST_F(RankZeroOutputTest, ALineIsGivenUpWhenItsPodAskedAfterItHasNoRankZero) {
   Status("p0", kFirst, both_);
   Line("p1", "long ago");

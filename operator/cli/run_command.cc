@@ -42,8 +42,8 @@ namespace {
 constexpr std::chrono::milliseconds kGrace{3000};
 constexpr std::chrono::milliseconds kPlainPeriod{3000};
 constexpr std::chrono::milliseconds kPagePeriod{1000};
-constexpr int kPatienceForSlots = 600;  // seconds, as a job has to start
-constexpr size_t kKeptRuns = 10;        // that did not succeed: somebody may want their logs yet
+constexpr int kPatienceForSlots = 600;  // seconds, like a job's time to start
+constexpr size_t kKeptRuns = 10;        // runs that did not succeed, whose logs may still be wanted
 
 Outcome<std::vector<Json>> Jobs(const RunOptions& options) {
   if (options.np == 0) return LoadManifests(options.manifests);
@@ -53,7 +53,7 @@ Outcome<std::vector<Json>> Jobs(const RunOptions& options) {
   return std::vector<Json>{*job};
 }
 
-// Said before an hour of training, not after it.
+// Reports the problem before an hour of training instead of afterwards.
 Outcome<void> CheckSummary(const fs::path& file) {
   if (file.empty()) return {};
   int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -77,7 +77,7 @@ Outcome<void> CheckBinaries(const fs::path& bin_dir) {
 
 std::string AllLogs(const fs::path& run_dir) { return "All logs: " + (run_dir / "logs").string(); }
 
-// On the signal thread, while other threads do anything: not through a stream that they may hold.
+// Runs on the signal thread, so it must not use a stream that another thread may have locked.
 [[noreturn]] void EndAtOnce(const fs::path& run_dir) {
   local::ParentDeathWatchdog::LeaveLogs(run_dir);
   dprintf(STDERR_FILENO, "%sringmaster: interrupted again: ended at once\n%s\n",
@@ -85,9 +85,9 @@ std::string AllLogs(const fs::path& run_dir) { return "All logs: " + (run_dir / 
   _exit(static_cast<int>(ExitCode::kInterrupted));
 }
 
-// The second Ctrl-C comes on the signal thread while the first is still being obeyed: the process
-// ends at once, and the watchdog of the local cluster cleans up as after a SIGKILL, but for the
-// logs.
+// A second Ctrl-C arrives on the signal thread while the first is being handled. The process then
+// ends at once, and the watchdog of the local cluster cleans up as after a SIGKILL, except that it
+// keeps the logs.
 class Interrupts {
  public:
   explicit Interrupts(const fs::path& run_dir)
@@ -105,7 +105,7 @@ class Interrupts {
     if (session && signal_) session->Interrupt(signal_);
   }
 
-  // Requested by the first signal: what is done before there is a session ends soon.
+  // Requested by the first signal, so that everything before the session ends soon.
   std::stop_token stop() const { return stop_.get_token(); }
 
  private:
@@ -113,19 +113,20 @@ class Interrupts {
   sync::Mutex mu_;
   RunSession* session_ GUARDED_BY(mu_) = nullptr;
   int signal_ GUARDED_BY(mu_) = 0;
-  SignalThread thread_;  // last: uses the others
+  SignalThread thread_;  // last member: its thread uses the others
 };
 
-// Cluster and operator, ended in the order that leaves nothing to be created again.
+// Cluster and operator, stopped in an order in which nothing is created again.
 struct Stack {
-  std::unique_ptr<RunMetrics> metrics = std::make_unique<RunMetrics>();  // first: all others use it
+  // First member: all others use it.
+  std::unique_ptr<RunMetrics> metrics = std::make_unique<RunMetrics>();
   std::unique_ptr<local::LocalCluster> cluster;
   std::shared_ptr<kube::KubeApi> api;
   std::unique_ptr<app::OperatorApp> app;
   std::string sidecar_token;
-  std::vector<std::string> nodes_left;  // after Stop: nodes elsewhere that may still run
+  std::vector<std::string> nodes_left;  // after Stop: nodes on other machines that may still run
 
-  // `address`: by which other machines reach this one; empty: it is alone.
+  // `address` is that of this machine for the others; empty: there are no others.
   static Outcome<Stack> Start(const RunOptions& options, const fs::path& bin_dir,
                               const fs::path& run_dir, const std::string& address) {
     Stack stack;
@@ -165,7 +166,7 @@ struct Stack {
     return stack;
   }
 
-  // As on a cluster: mutual TLS, a certificate for each job.
+  // As on a cluster: mutual TLS, with a certificate for each job.
   static app::OperatorOptions OperatorForMachines(const std::string& address,
                                                   const std::string& ring_key) {
     return {.listen = address + ":0",
@@ -175,7 +176,7 @@ struct Stack {
             .network_policy = false};
   }
 
-  // For nodes elsewhere.
+  // Creates the Secret with the environment for nodes on other machines.
   Outcome<void> LeaveEnvironment() {
     std::vector<std::string> environment;
     for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
@@ -234,8 +235,8 @@ MachineOptions ToMachineOptions(const RunOptions& options, const fs::path& bin_d
           .abandon_after_here = options.abandon_after};
 }
 
-// The machines that run the workers, where it is not this one alone: those that were named, or
-// those that a script names.
+// The machines for the workers, if it is not only this one: those that the user has named, or those
+// that a script names.
 class Elsewhere {
  public:
   Elsewhere(const RunOptions& options, const MachineOptions& machine, Display* display,
@@ -259,7 +260,7 @@ class Elsewhere {
 
   bool any() const { return machines_ || follower_; }
 
-  // By which they reach this machine; empty: there are none.
+  // The address by which they reach this machine; empty if there are none.
   Outcome<std::string> Prepare() {
     if (follower_) return follower_->AwaitAddress();
     if (!machines_) return "";
@@ -268,8 +269,8 @@ class Elsewhere {
     return machines_->address();
   }
 
-  // They become nodes of the cluster; of those that come and go, enough for the job, which is made
-  // as large as they are.
+  // Makes the machines nodes of the cluster. If they change, it waits for enough of them and sets
+  // the size of the job accordingly.
   Outcome<void> Join(const Stack& stack, std::vector<Json>* jobs) {
     if (machines_) {
       auto started = machines_->StartNodes(stack.cluster->kubeconfig());
@@ -284,14 +285,14 @@ class Elsewhere {
     return {};
   }
 
-  // The job, which has been made, grows and shrinks with them.
+  // From now on the job, which has been created, grows and shrinks with the machines.
   void Follow(const Json& job) {
     if (!follower_) return;
     const Json& metadata = job["metadata"];
     follower_->Follow(metadata["namespace"], metadata["name"], job["spec"]["worker"]["replicas"]);
   }
 
-  // The job is over: none of them comes or goes any more.
+  // The job is over, so machines no longer join or leave.
   void StopFollowing() {
     if (machines_) machines_->Stop();
     if (follower_) follower_->Stop();
@@ -314,7 +315,7 @@ class Elsewhere {
   std::unique_ptr<HostFollower> follower_;
 };
 
-// What the job's workers mount.
+// Creates the Secret that the job's workers mount.
 Outcome<void> Carry(kube::KubeApi* api, const fs::path& file) {
   if (file.empty()) return {};
   const auto bytes = kube::ReadFile(file);
@@ -332,7 +333,7 @@ Outcome<void> Carry(kube::KubeApi* api, const fs::path& file) {
   return {};
 }
 
-// Once.
+// Reports each node once.
 void TellNodesLeft(Stack* stack, const Elsewhere& elsewhere, Display* display) {
   for (const std::string& node : std::exchange(stack->nodes_left, {})) {
     const std::string by_hand = elsewhere.EndByHand(node);
@@ -391,7 +392,7 @@ Outcome<void> RunInDirectory(const RunOptions& options, const fs::path& bin_dir,
   if (!address) return tl::unexpected(address.error());
   auto stack = Stack::Start(options, bin_dir, run_dir, *address);
   if (!stack) return tl::unexpected(stack.error());
-  // Not before the watchdog is there, which leaves nothing behind however this process ends.
+  // Shown only when the watchdog runs, which cleans up however this process ends.
   display->Line(fmt::format("run directory {}", run_dir.string()));
   auto outcome = Carry(stack->api.get(), options.carried);
   if (outcome) outcome = elsewhere.Join(*stack, &jobs);
@@ -421,7 +422,7 @@ Outcome<void> RunJobs(const RunOptions& options, const RunPaths& paths, const st
     outcome = RunInDirectory(options, paths.bin_dir, *jobs, &interrupts, run_dir->path());
   }
   RunDirectory::RemoveOld(paths, kKeptRuns);
-  // Who interrupts a job that hangs, or whose time is up, wants to know where it stood.
+  // A user who interrupts a job, or whose time limit is over, wants to know the job's state.
   const bool told = !outcome && (outcome.error().code == ExitCode::kJobFailed ||
                                  outcome.error().code == ExitCode::kInterrupted);
   RunDirectory::Clean(run_dir->path(), run_dir->ours(), options.keep || told);

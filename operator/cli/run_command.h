@@ -1,4 +1,5 @@
-// `ringmaster run`: a cluster of this machine, the operator, the jobs, until they end.
+// `ringmaster run`: starts a cluster on this machine, the operator and the jobs, and waits for
+// their end.
 #pragma once
 
 #include <string>
@@ -9,9 +10,9 @@
 
 namespace ringmaster::cli {
 
-// `run_id`: the name of the run directory where the user names none. However this process ends, the
-// watchdog of the local cluster sees it and leaves nothing behind; logs of a job that failed or was
-// interrupted stay, and their path is said last.
+// `run_id` names the run directory if the user names none. However this process ends, the watchdog
+// of the local cluster notices it and cleans up. The logs of a job that failed or was interrupted
+// are kept, and their path is printed last.
 Outcome<void> RunJobs(const RunOptions& options, const RunPaths& paths, const std::string& run_id);
 
 }  // namespace ringmaster::cli

@@ -19,10 +19,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr char kLock[] = "run.lock";
-// What a run makes and takes away again, besides its logs and its lock.
+// The files that a run creates and removes, besides its logs and its lock.
 constexpr const char* kOwnFiles[] = {"kubeconfig", "operator.sock", "ring.key", "pods",
                                      "nodes",      "node.id",       "keep-logs"};
-// The longest path of a unix socket, and what is below the run directory of the longest of ours.
+// The longest path of a unix socket, and our longest path below the run directory.
 constexpr std::size_t kLongestSocket = 107;
 constexpr std::string_view kSocketBelow =
     "/pods/00000000-0000-0000-0000-000000000000/ringmaster-run/link";
@@ -42,7 +42,7 @@ Outcome<int> TakeLock(const fs::path& dir) {
   return fd;
 }
 
-// "link/" is what the link points at, "link" is the link.
+// "link/" means the target of the link, "link" the link itself.
 fs::path WithoutSlash(const fs::path& path) {
   return path.has_filename() ? path : path.parent_path();
 }
@@ -77,7 +77,7 @@ std::string WhyNotOwn(const struct stat& info) {
   return "";
 }
 
-// By the descriptor, so that nobody puts another directory in its place between look and use.
+// Checks an open descriptor, so that the directory can't be replaced between check and use.
 Outcome<void> CheckOwn(const fs::path& dir, bool close_to_readers) {
   struct stat info = {};
   if (lstat(dir.c_str(), &info) == 0 && S_ISLNK(info.st_mode)) {
@@ -105,8 +105,8 @@ Outcome<void> MakePrivate(const fs::path& dir) {
               fmt::format("run directory {} can't be made: {}", dir.string(), error.message()));
 }
 
-// A directory that a person has named may hold other things: what a run would write over, and take
-// away at its end, must not be there, unless a run that was killed has left it.
+// A directory that the user has named may contain other files: none may be there that a run would
+// overwrite and remove, unless a killed run has left them.
 Outcome<void> CheckFree(const fs::path& dir) {
   std::error_code ignored;
   if (fs::exists(dir / kLock, ignored)) return {};
@@ -123,8 +123,8 @@ Outcome<void> CheckFree(const fs::path& dir) {
 }  // namespace
 
 fs::path RunsFolder(const RunPaths& paths) {
-  // Not $XDG_RUNTIME_DIR: it goes when the user's last session ends, and a node is to outlive that.
-  // The name is short, for sockets below it (kLongestRunDir).
+  // $XDG_RUNTIME_DIR is removed when the user's last session ends, and a node must outlive that.
+  // The name is short because of the sockets below (kLongestRunDir).
   if (paths.of_nodes) return fs::path("/tmp") / fmt::format("ring-nodes-{}", getuid());
   if (!paths.runtime_dir.empty()) return paths.runtime_dir / "ringmaster";
   return fs::path("/tmp") / fmt::format("ringmaster-{}", getuid());
@@ -167,18 +167,18 @@ void RunDirectory::Clean(const fs::path& path, bool ours, bool keep) {
   std::error_code ignored;
   if (ours && !keep) {
     fs::remove_all(path, ignored);
-    fs::remove(path.parent_path(), ignored);  // succeeds for the last run only
+    fs::remove(path.parent_path(), ignored);  // succeeds only for the last run
     return;
   }
-  // A key to a server that is gone, and sockets nobody listens on. The lock last: without it the
-  // others would be somebody else's.
+  // Removes a key to a server that is gone, and unused sockets. The lock comes last: without it the
+  // other files would look like those of another program.
   for (const char* name : kOwnFiles) fs::remove_all(path / name, ignored);
   fs::remove(path / kLock, ignored);
 }
 
 namespace {
 
-// The newest first.
+// Newest first.
 std::vector<fs::path> EndedRuns(const RunPaths& paths) {
   std::error_code ignored;
   std::vector<std::pair<fs::file_time_type, fs::path>> ended;

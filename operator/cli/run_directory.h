@@ -1,6 +1,6 @@
-// The directory of one `ringmaster run` (docs/contracts.md, section 4) and how others find it. A
-// run is alive while its process holds the lock on `run.lock`: the kernel lets go of it however the
-// process ends.
+// The directory of one `ringmaster run` (docs/contracts.md, section 4), and how other commands find
+// it. A run is alive while its process holds the lock on `run.lock`, which the kernel releases
+// however the process ends.
 //
 // Thread rule: one thread.
 #pragma once
@@ -13,34 +13,34 @@
 
 namespace ringmaster::cli {
 
-// What main() reads from the environment about where things lie.
+// Locations that main() reads from the environment.
 struct RunPaths {
   std::filesystem::path run_dir;      // RINGMASTER_RUN_DIR
   std::filesystem::path runtime_dir;  // XDG_RUNTIME_DIR
-  std::filesystem::path bin_dir;      // where this program lies, with the sidecar beside it
-  bool of_nodes = false;              // not of runs: nodes of runs on other machines
+  std::filesystem::path bin_dir;      // folder of this program and the sidecar
+  bool of_nodes = false;  // true: the folder holds nodes of runs on other machines instead of runs
 };
 
-// The folder that holds the runs of this user, one folder each; or the nodes, so that nobody takes
-// them for runs.
+// The folder with one folder for each run of this user, or for each node, so that nodes are not
+// taken for runs.
 std::filesystem::path RunsFolder(const RunPaths& paths);
 
 class RunDirectory {
  public:
-  // `path` empty: a new folder, named `run_id`, under RunsFolder (or RINGMASTER_RUN_DIR itself).
+  // `path` empty: a new folder `run_id` in RunsFolder (or RINGMASTER_RUN_DIR itself).
   static Outcome<RunDirectory> Create(const std::filesystem::path& path, const RunPaths& paths,
                                       const std::string& run_id);
   RunDirectory(RunDirectory&& other) noexcept;
   RunDirectory& operator=(RunDirectory&&) = delete;
-  ~RunDirectory();  // gives up the lock
+  ~RunDirectory();  // releases the lock
 
   const std::filesystem::path& path() const { return path_; }
-  bool ours() const { return ours_; }  // made by us, so removed by us
+  bool ours() const { return ours_; }  // we have created it, so we remove it
 
-  // What is left of a run that has ended: logs, where the user named the folder or they are to be
-  // kept, else nothing.
+  // Cleans up after a run that has ended: logs stay if the user named the folder or `keep` is set;
+  // everything else is removed.
   static void Clean(const std::filesystem::path& path, bool ours, bool keep);
-  // Of runs that have ended and left logs, removes all but the newest.
+  // Removes all but the newest of the ended runs that have left logs.
   static void RemoveOld(const RunPaths& paths, size_t keep);
 
  private:
@@ -52,17 +52,17 @@ class RunDirectory {
   int lock_fd_;
 };
 
-// A directory of this user that nobody else may write, and no symbolic link. What lies in another
-// is not to be believed: somebody else may have put it there.
+// Checks that this is a directory of this user, which nobody else may write, and no symbolic link.
+// Another directory's content can't be trusted, because another user may have written it.
 Outcome<void> CheckOwn(const std::filesystem::path& dir);
 
 bool IsAlive(const std::filesystem::path& run_dir);
 
-// The runs of this user in RunsFolder that are alive, the newest first. The failure: the folder is
-// somebody else's.
+// The living runs of this user in RunsFolder, the newest first. It fails if the folder belongs to
+// another user.
 Outcome<std::vector<std::filesystem::path>> LivingRuns(const RunPaths& paths);
 
-// Where the newest of them that has ended left its logs; empty: none has.
+// The logs of the newest ended run that has left some; empty if none has.
 std::filesystem::path LogsOfLastRun(const RunPaths& paths);
 
 }  // namespace ringmaster::cli

@@ -104,10 +104,10 @@ TEST_F(RunDirectoryTest, SecondRunInTheSameDirectoryIsRefused) {
   EXPECT_THAT(message_, HasSubstr("another run is alive"));
 }
 
-// What somebody else could have made, or could put something into.
+// Directories that another user could have made, or could write to.
 class StrangersDirectory : public RunDirectoryTest {
  protected:
-  // Neither a run begins in it nor is one looked for there.
+  // A run neither begins in this directory nor is looked for there.
   void ExpectRefused(const std::string& why) {
     EXPECT_FALSE(Make("r1").has_value());
     EXPECT_THAT(message_, AllOf(HasSubstr(folder_.string()), HasSubstr(why)));

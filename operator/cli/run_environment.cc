@@ -14,7 +14,7 @@ bool Travels(const std::string& variable) {
       "DISPLAY", "HOME",  "HOST",  "HOSTNAME", "KUBECONFIG", "LOGNAME",         "MAIL", "OLDPWD",
       "PWD",     "SHELL", "SHLVL", "TERM",     "TMPDIR",     "WAYLAND_DISPLAY", "USER", "_"};
   constexpr std::string_view kPrefixes[] = {"SSH_", "XDG_", "DBUS_", "RINGMASTER_RUN"};
-  // A Secret takes no other names, and exported functions of a shell are no settings.
+  // A Secret allows no other names, and a shell's exported functions are not settings.
   const bool is_name =
       !variable.empty() && std::all_of(variable.begin(), variable.end(), [](unsigned char c) {
         return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';

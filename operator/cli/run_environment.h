@@ -1,4 +1,4 @@
-// The environment that commands of a run find on other machines: that of the person who started it.
+// The environment of a run's commands on other machines: that of the user who started the run.
 //
 // Pure.
 #pragma once
@@ -9,14 +9,14 @@
 
 namespace ringmaster::cli {
 
-// In the namespace "default"; its values are those of the variables.
+// The Secret in namespace "default" whose values are the variables.
 inline constexpr char kEnvironmentSecret[] = "ringmaster-environment";
 
-// Whether a variable means the same on another machine: not what names this one, this user's login
-// here, or a run of ours.
+// The variable means the same on another machine: it doesn't describe this machine, this user's
+// login here, or one of our runs.
 bool Travels(const std::string& variable);
 
-// The Secret that nodes read it from, out of entries NAME=value.
+// Makes the Secret from which nodes read the environment, out of entries NAME=value.
 nlohmann::json EnvironmentSecret(const std::vector<std::string>& environment);
 
 }  // namespace ringmaster::cli

@@ -13,7 +13,7 @@ void LogToFile(const std::filesystem::path& run_dir, const std::string& name) {
     logger->flush_on(spdlog::level::info);
     spdlog::set_default_logger(logger);
   } catch (const spdlog::spdlog_ex&) {
-    spdlog::set_level(spdlog::level::off);  // the directory was written to a moment ago
+    spdlog::set_level(spdlog::level::off);  // unexpected: the directory was written to a moment ago
   }
 }
 

@@ -1,4 +1,4 @@
-// The log of a run's own program: a file of the run directory, for who looks for a fault.
+// The log of a run's own program: a file of the run directory, for investigating problems.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,7 @@
 
 namespace ringmaster::cli {
 
-// From now on what this process logs goes to logs/NAME.log of the run directory.
+// From now on this process logs to logs/NAME.log of the run directory.
 void LogToFile(const std::filesystem::path& run_dir, const std::string& name);
 
 }  // namespace ringmaster::cli

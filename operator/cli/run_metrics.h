@@ -1,7 +1,7 @@
-// `ringmaster run --metrics-listen`: the operator's metrics of a run, as on a cluster, and where
-// its sidecars serve theirs.
+// `ringmaster run --metrics-listen`: serves the operator's metrics of a run, as on a cluster, and
+// the addresses where its sidecars serve theirs.
 //
-// Thread rule: Listen and Stop from one thread, Connect and operator_metrics before that. The
+// Thread rule: Listen and Stop from one thread, Connect and of_controllers before that. The
 // endpoints answer on a thread of their own.
 #pragma once
 
@@ -25,15 +25,15 @@ class RunMetrics {
   // For OperatorOptions::metrics.
   controllers::Metrics* of_controllers() { return metrics_.controllers(); }
 
-  // Serves /metrics, and /targets: the addresses of the sidecars in the format of Prometheus'
-  // http_sd_configs. `app` lives until Stop().
+  // Serves /metrics, and /targets with the addresses of the sidecars in the format of Prometheus'
+  // http_sd_configs. `app` must live until Stop().
   Outcome<void> Listen(const std::string& host_port, const app::OperatorApp* app);
   void Stop() { endpoints_.reset(); }
   int port() const { return endpoints_->port(); }
 
  private:
   app::OperatorMetrics metrics_;
-  std::unique_ptr<app::HttpEndpoints> endpoints_;  // null: nothing is served
+  std::unique_ptr<app::HttpEndpoints> endpoints_;  // null: not serving
 };
 
 }  // namespace ringmaster::cli

@@ -15,7 +15,7 @@ namespace {
 
 using kube::Json;
 
-// As the run's API server marks it.
+// The run's API server marks the node as unreachable.
 bool IsSilent(const Json& node) {
   const Json& taints = fields::ListAt(node, "/spec/taints");
   return std::any_of(taints.begin(), taints.end(), [](const Json& taint) {

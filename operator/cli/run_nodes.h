@@ -1,5 +1,5 @@
-// What the API server says of a run's nodes and of its job's pods, as far as hosts that come and go
-// depend on it.
+// The facts about a run's nodes and its job's pods that matter for changing hosts, from the API
+// server.
 //
 // Thread rule: any thread.
 #pragma once
@@ -18,17 +18,17 @@ namespace ringmaster::cli {
 struct NodeSeen {
   bool cordoned = false;
   bool deleting = false;
-  bool silent = false;  // nothing has been heard of its process for a while
-  std::string pods;     // allocatable, as the API server writes it
+  bool silent = false;  // its process was not heard of for a while
+  std::string pods;     // allocatable pods, as the API server writes the number
 };
 
 struct PodSeen {
   std::string name, node;
-  int index = 0;             // in the job
-  bool stays = true;         // it has not ended, and nobody has asked it to leave
-  bool drain_asked = false;  // by an annotation
-  bool drain_known = false;  // the operator has seen that
-  bool warned = false;       // its sidecar has been told that it leaves
+  int index = 0;             // index in the job
+  bool stays = true;         // it has not ended, and was not asked to leave
+  bool drain_asked = false;  // an annotation asks it to leave
+  bool drain_known = false;  // the operator has seen that annotation
+  bool warned = false;       // its sidecar was told that it leaves
 };
 
 struct RunNodes {
@@ -37,7 +37,7 @@ struct RunNodes {
   std::set<std::string> troubled;  // nodes on which workers fail
 };
 
-// `job`: empty before it is made; there are no pods then.
+// `job` is empty before the job is created; then there are no pods.
 Outcome<RunNodes> ObserveRunNodes(kube::KubeApi* api, const std::string& ns, const std::string& job,
                                   std::chrono::system_clock::time_point now);
 

@@ -21,15 +21,15 @@ namespace {
 using kube::Json;
 
 constexpr std::chrono::milliseconds kTick{100};
-// How long the logs of a job that has ended may take to be read to their end.
+// How long reading the logs of an ended job may take.
 constexpr std::chrono::milliseconds kLastWords{1000};
-// From other machines they may still be on their way. A log that has come to its end is not waited
-// for; one whose machine is silent for longer than a call of it may take, with the pause after a
-// call that failed, has none any more.
+// Logs from other machines may still be on their way. A complete log is not waited for. If a
+// machine is silent for longer than one call and the pause after a failed call may take, no more of
+// its logs is expected.
 constexpr std::chrono::milliseconds kSilentMachine{10'000};
 constexpr std::chrono::milliseconds kLongestLastWords{600'000};
 
-// Also one that has ended before anybody saw it run.
+// Also true for a pod that ended before it was seen running.
 bool HasBegun(const Json& pod) {
   const std::string phase = fields::TextAt(pod, "/status/phase");
   return phase == "Running" || phase == "Succeeded" || phase == "Failed";
@@ -44,7 +44,7 @@ std::string TimeoutText(std::chrono::seconds timeout, const std::string& held_by
 
 struct RunSession::Watchers {
   std::unique_ptr<StatusPoller> poller;
-  std::map<std::string, std::string> uids;  // of the pods that there are, by name
+  std::map<std::string, std::string> uids;  // of the existing pods, by name
   std::unique_ptr<PodOutputs> outputs;
   std::vector<std::unique_ptr<Observer>> observers;
 };
@@ -85,7 +85,7 @@ void RunSession::OnPod(const Json& pod, bool gone) {
   job->OnPod(pod, gone);
   std::string name = fields::TextAt(pod, "/metadata/name");
   const std::string uid = fields::TextAt(pod, "/metadata/uid");
-  // All of them, also where rank 0 alone is shown: any may have it next.
+  // All pods are followed even if only rank 0 is shown, because any of them may have it next.
   if (!gone && HasBegun(pod) && watchers_->outputs &&
       watchers_->outputs->Follow(job->ns(), name, uid))
     rank_zero_[job].OnNewPod(name);
@@ -97,7 +97,7 @@ void RunSession::OnPod(const Json& pod, bool gone) {
     for (const auto& [pod_name, address] : one->SidecarAddresses())
       polled[one->ns() + "/" + pod_name] = {one->ns() + "/" + one->name(), address};
   }
-  // The last events are worked off after the threads have ended.
+  // The last events are handled after the threads have ended.
   if (watchers_->poller) watchers_->poller->SetPods(std::move(polled));
 }
 
@@ -113,7 +113,7 @@ void RunSession::ShowOutput(const std::string& ns, const std::string& pod,
   for (const auto& job : jobs_) {
     if (job->ns() != ns || !job->HadPod(pod)) continue;
     if (options_.output == SessionOptions::Output::kAll) {
-      // The launcher of a pod with one process adds no number.
+      // The launcher adds no number if the pod has only one process.
       if (!IsLaunchersAccount(line))
         display_->Line(job->LabelsLines() ? line
                                           : fmt::format("[{}] {}", job->FirstNumberOf(pod), line));
@@ -124,7 +124,7 @@ void RunSession::ShowOutput(const std::string& ns, const std::string& pod,
   }
 }
 
-// Of a job that was over before anybody saw its pods begin the first pod is as good as any.
+// If the job was over before a pod was seen running, the output of its first pod is shown.
 void RunSession::FinishOutput() {
   for (const auto& job : jobs_) {
     const auto first = watchers_->uids.find(job->FirstPod());
@@ -181,7 +181,7 @@ SessionEnd RunSession::Follow() {
     Show(now, false);
   }
   if (end == SessionEnd::kSucceeded) FinishOutput();
-  // Threads end before the last word: nothing is posted after it.
+  // The threads end before the last output, so that nothing is posted after it.
   auto watchers = std::exchange(watchers_, std::make_unique<Watchers>());
   watchers->observers.clear();
   watchers->poller.reset();

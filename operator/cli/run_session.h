@@ -1,5 +1,5 @@
-// The loop of `ringmaster run` over a cluster that stands: creates the jobs, follows them, shows
-// them, until all have ended. Knows the cluster by KubeApi alone.
+// The loop of `ringmaster run` on a running cluster: it creates the jobs, follows them and shows
+// their progress until all have ended. It knows the cluster only by KubeApi.
 #pragma once
 
 #include <atomic>
@@ -23,10 +23,10 @@ namespace ringmaster::cli {
 struct SessionOptions {
   std::chrono::seconds timeout{0};  // 0: none
   std::chrono::milliseconds poll_period{150};
-  std::string sidecar_token;    // of all jobs; empty: none
-  std::filesystem::path logs;   // of pods that are gone, too; empty: nowhere
-  bool other_machines = false;  // send what their pods print
-  // Of the workers, above the progress line: all, or what rank 0 prints.
+  std::string sidecar_token;    // for all jobs; empty: none
+  std::filesystem::path logs;   // where logs are kept, also of pods that are gone; empty: nowhere
+  bool other_machines = false;  // other machines send their pods' output
+  // The workers' output above the progress line: all of it, or that of rank 0.
   enum class Output { kAll, kRankZero } output = Output::kRankZero;
 };
 
@@ -37,14 +37,14 @@ class RunSession {
   RunSession(std::shared_ptr<kube::KubeApi> api, Display* display, const SessionOptions& options);
   ~RunSession();
 
-  // kUsage: the API server refuses a job; the message is its own.
+  // kUsage: the API server refuses a job; the message is the server's.
   Outcome<void> Create(const std::vector<kube::Json>& jobs);
-  // Blocks until every job has ended, Interrupt() or the timeout.
+  // Blocks until every job has ended, until Interrupt() or until the timeout.
   SessionEnd Follow();
-  // From any thread. Follow() returns soon.
+  // Call it from any thread. Follow() then returns soon.
   void Interrupt(int signal);
 
-  // After Follow(): the jobs as people and programs read them, and why they failed.
+  // After Follow(): summaries of the jobs for people and for programs, and why jobs failed.
   std::vector<std::string> SummaryLines(SessionEnd end) const;
   kube::Json Summary(SessionEnd end) const;
   std::vector<std::string> FailureLines();
@@ -68,9 +68,9 @@ class RunSession {
   const TimePoint begun_;
   std::atomic<int> interrupted_{0};
   Inbox inbox_;
-  // Loop thread only:
+  // Used by the loop thread only:
   std::vector<std::unique_ptr<JobRun>> jobs_;
-  std::map<const JobRun*, RankZeroOutput> rank_zero_;  // where that is what is shown
+  std::map<const JobRun*, RankZeroOutput> rank_zero_;  // if rank 0's output is shown
   std::unique_ptr<Watchers> watchers_;
 };
 

@@ -30,7 +30,7 @@ using testing::HasSubstr;
 constexpr std::chrono::seconds kPatience{20};
 constexpr uint64_t kFirst = (uint64_t{1} << 40) + 1;
 
-// Keeps the lines, and calls back for each, so that a test acts on what it sees.
+// Keeps the lines, and calls back for each, so that a test can react to output.
 class RecordingDisplay : public Display {
  public:
   void Line(const std::string& text) override { Record(text); }
@@ -56,7 +56,7 @@ class RecordingDisplay : public Display {
   std::vector<std::pair<std::string, std::function<void()>>> waits_;
 };
 
-// A sidecar as far as GET /status goes.
+// A sidecar that answers GET /status.
 class FakeSidecar {
  public:
   FakeSidecar() {
@@ -70,13 +70,13 @@ class FakeSidecar {
     });
     port_ = server_.bind_to_any_port("127.0.0.1");
     thread_ = std::thread([this] { server_.listen_after_bind(); });
-    while (!server_.is_running()) std::this_thread::yield();  // stop() before that does nothing
+    while (!server_.is_running()) std::this_thread::yield();  // stop() has no effect before that
   }
   ~FakeSidecar() {
     server_.stop();
     thread_.join();
   }
-  // `first`: the number of the pod with rank 0.
+  // `first`: index of the pod with rank 0.
   void ReportView(uint64_t epoch, const char* reason, int ranks, int first = 0) {
     Json pods = Json::array(), workers = Json::array();
     for (int i = 0; i < ranks; ++i) {
@@ -109,7 +109,7 @@ Json Job() {
           {"spec", {{"worker", {{"replicas", 2}}}}}};
 }
 
-// Each pod's log is what a test has printed so far, and goes on until the test ends it.
+// Each pod's log is what a test has printed so far, and stays open until the test ends it.
 class ApiWithPrints : public local::InMemoryApi {
  public:
   ApiWithPrints() : InMemoryApi(std::make_shared<local::Store>(local::StoreOptions{})) {}
@@ -149,7 +149,7 @@ class RunSessionTest : public testing::Test {
  protected:
   RunSessionTest() { sidecar_.ReportView(kFirst, "Bootstrap", 2); }
 
-  // What operator and kubelet would do for a running pod.
+  // Creates a running pod, as operator and kubelet would.
   void MakePod(int index = 0) {
     const std::string name = "digits-worker-" + std::to_string(index);
     Json pod = {{"apiVersion", "v1"},
@@ -212,7 +212,7 @@ TEST_F(RunSessionTest, NothingThatRankZeroPrintsIsLostWhenAnotherWorkerGetsIt) {
   });
   display_.On("view 1.1: 2 workers", [this] { api_->Print("digits-worker-0", "step 1"); });
   display_.On("[0] step 1", [this] {
-    api_->Print("digits-worker-1", "step 2");  // before anybody hears that it has rank 0
+    api_->Print("digits-worker-1", "step 2");  // before it is known that this pod has rank 0
     sidecar_.ReportView(kFirst + 1, "PodLost", 1, 1);
   });
   display_.On("[1] step 2", [this] { api_->Print("digits-worker-1", "step 3"); });
@@ -239,7 +239,7 @@ TEST_F(RunSessionTest, FailedJobSaysWhy) {
   EXPECT_EQ(session_->Summary(SessionEnd::kFailed)["exitReason"], "Failed");
 }
 
-// A job that fails because of a worker that was to be started again takes its pod away.
+// When a job fails because of a worker that was to be restarted, its pod is deleted.
 TEST_F(RunSessionTest, TheLogOfAPodThatIsGoneStillSaysWhichWorkerFailed) {
   const support::TempDir logs;
   std::filesystem::create_directories(logs.path() / "p1");

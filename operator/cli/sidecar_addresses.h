@@ -1,4 +1,4 @@
-// Where the sidecars of a job's pods are, and asking all of them at the same time.
+// Finds the sidecars of a job's pods, and asks all of them at the same time.
 //
 // Thread rule: free functions; nothing is kept.
 #pragma once
@@ -16,14 +16,14 @@ struct SidecarAddress {
   std::string address;  // host:port
 };
 
-// Of the pods that run and whose sidecar has said where it listens.
+// Addresses of the running pods whose sidecar has reported one.
 std::vector<SidecarAddress> SidecarsOf(const std::vector<nlohmann::json>& pods);
 
-// The same without those whose address is not the pod's own. An address is an annotation, which
-// others may write: the token would go to somebody else.
+// The same without addresses that are not the pod's own. An address is an annotation, which others
+// may write, so the token could go to someone else.
 std::vector<SidecarAddress> SidecarsAtHome(const std::vector<nlohmann::json>& pods);
 
-// Does `act` for 0 to `count` - 1, some 32 at a time: one that takes long holds up no other.
+// Calls `act` for 0 to `count` - 1, up to 32 at a time, so that a slow call delays no other.
 void InParallel(std::size_t count, const std::function<void(std::size_t)>& act);
 
 }  // namespace ringmaster::cli

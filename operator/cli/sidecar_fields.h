@@ -1,4 +1,4 @@
-// What the readers of sidecars' answers share.
+// Helpers for reading sidecars' answers.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,7 @@
 
 namespace ringmaster::cli {
 
-// A pod of a tenant may answer anything: of its workers no more are read than slotsPerWorker
-// allows.
+// A tenant's pod may answer anything: no more workers are read than slotsPerWorker allows.
 inline constexpr std::size_t kMostWorkers = 1024;
 
 inline int Int(const nlohmann::json& object, const char* name, int otherwise = 0) {

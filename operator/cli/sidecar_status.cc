@@ -13,15 +13,16 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What a sidecar may say, for a pod of a tenant may answer anything. Sidecars keep to less.
-constexpr size_t kLongestText = 253;  // as long as a name may be in Kubernetes
+// Limits for a sidecar's answer, because a tenant's pod may answer anything. Real answers are
+// smaller.
+constexpr size_t kLongestText = 253;  // the longest name in Kubernetes
 constexpr size_t kLongestValueName = 64;
 constexpr size_t kMostValues = 64;
 constexpr size_t kMostOfView = 10'000;
 constexpr size_t kMostRebuilds = 1000;
-constexpr size_t kMostEntries = 1024;  // of any other list
+constexpr size_t kMostEntries = 1024;  // for every other list
 
-// Whole characters of it, none of which moves a terminal.
+// Cuts at a character's end, and replaces characters that control a terminal.
 std::string Cut(std::string text, size_t longest) {
   ReplaceControls(&text);
   if (text.size() <= longest) return text;
@@ -35,7 +36,7 @@ std::string TextOf(const Json& object, const char* name) {
   return ShortText(fields::Text(object, name));
 }
 
-// Of the first `most` of a list.
+// Calls `act` for the first `most` elements of a list.
 template <class Act>
 void ForFirst(const Json& list, size_t most, const Act& act) {
   for (size_t i = 0; i < std::min(most, list.size()); ++i) act(list[i]);
@@ -61,7 +62,7 @@ void ParseView(const Json& view, SidecarStatus* out) {
   });
 }
 
-// The newest, which stand last.
+// The newest ones, which come last.
 std::vector<job::Rebuild> ParseRebuilds(const Json& list) {
   std::vector<job::Rebuild> rebuilds;
   for (size_t i = list.size() - std::min(kMostRebuilds, list.size()); i < list.size(); ++i)

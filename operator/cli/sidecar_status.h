@@ -1,4 +1,4 @@
-// What a sidecar answers to GET /status (docs/contracts.md, section 5), as values.
+// A sidecar's answer to GET /status (docs/contracts.md, section 5), as values.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,12 @@ struct WorkerStatus {
   int pid = 0;
   int rank = -1;
   std::string state;
-  std::string library;  // the version of its library; empty: it has not said
+  std::string library;  // version of its library; empty: not reported
   uint64_t step = 0;
   job::WorkerTimes times;
   bool standby = false;
-  bool takes_state = true;  // no: its script registers none, so it can't join those who train
+  // False: its script registers no state, so it can't join training workers.
+  bool takes_state = true;
 };
 
 struct RankStatus {
@@ -35,24 +36,24 @@ struct RankStatus {
 };
 
 struct BrokenLink {
-  std::string pod;  // at its other end
+  std::string pod;  // at the other end
   int breaks = 0;   // in the last ten minutes
   bool kept = false;
 };
 
 struct SidecarStatus {
-  std::string version;  // of the sidecar; empty: one that is too old to say
+  std::string version;  // version of the sidecar; empty: too old to report it
   std::string job;
   std::string pod;
   bool coordinator = false;
   std::string state;
   uint64_t epoch = 0;
   std::string view_reason;
-  std::vector<RankStatus> ranks;  // of the view, in rank order
-  std::vector<std::string> pods;  // of the view
+  std::vector<RankStatus> ranks;  // ranks of the view, in order
+  std::vector<std::string> pods;  // pods of the view
   std::vector<WorkerStatus> workers;
   std::vector<job::WorkerExit> exits;
-  std::vector<int> missing_slots;  // whose worker has not come to init()
+  std::vector<int> missing_slots;  // slots whose worker has not called init() yet
   bool operator_connected = true;
   uint64_t step = 0;
   std::map<std::string, double> values;
@@ -60,17 +61,17 @@ struct SidecarStatus {
   std::vector<job::Rebuild> rebuilds;
   std::vector<job::Stall> stalls;
   std::vector<BrokenLink> broken_links;
-  int64_t history_since = 0;  // Unix time in ms; 0: it keeps none
+  int64_t history_since = 0;  // Unix time in ms; 0: it keeps no history
 };
 
-// Lenient, because a sidecar of another version may answer: what is missing or of another type
-// keeps its default. What is longer or more than any sidecar says is cut off: a pod may answer
-// anything. nullopt: not a status at all.
+// Parses leniently, because a sidecar of another version may answer: a value that is missing or of
+// another type keeps its default. What is longer than any sidecar's answer is cut, because a pod
+// may answer anything. nullopt: not a status at all.
 std::optional<SidecarStatus> ParseSidecarStatus(const nlohmann::json& text);
 
-// A text that a sidecar says, as far as it is kept.
+// Shortens a text from a sidecar to the length that is kept.
 std::string ShortText(std::string text);
-// The name of a value that a script reports, as far as it is kept.
+// Shortens the name of a value that a script reports to the length that is kept.
 std::string ValueName(const std::string& name);
 
 }  // namespace ringmaster::cli

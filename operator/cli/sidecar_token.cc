@@ -11,7 +11,7 @@
 namespace ringmaster::cli {
 namespace {
 
-// The uid of the one that controls the object.
+// The uid of the object's controlling owner.
 std::string OwnerOf(const kube::Json& object) {
   for (const kube::Json& owner : fields::ListAt(object, "/metadata/ownerReferences"))
     if (fields::Flag(owner, "controller")) return fields::Text(owner, "uid");

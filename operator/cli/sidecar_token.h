@@ -1,5 +1,5 @@
-// The token that opens the /status of a job's sidecars: made of the job's ring key, which is a file
-// of the run directory, or in the job's Secret on a cluster.
+// The token that opens the /status of a job's sidecars. It is derived from the job's ring key,
+// which is in a file of the run directory or, on a cluster, in the job's Secret.
 //
 // Thread rule: none, nothing is kept.
 #pragma once
@@ -14,12 +14,13 @@ namespace ringmaster::cli {
 
 struct JobToken {
   std::string token;
-  // The uid of the job that the Secret belongs to; empty: of none, or there is no Secret. Another
-  // job of the same name may have left it.
+  // Uid of the job that owns the Secret; empty if no job owns it or there is no Secret. Another job
+  // with the same name may have left it.
   std::string job_uid;
 };
 
-// An empty token: there is no key, so nothing is closed. The failure: it is not for us to read.
+// An empty token means that there is no key, so the status is open. It fails if we may not read the
+// key.
 Outcome<std::string> SidecarTokenOfRun(const std::filesystem::path& run_dir);
 Outcome<JobToken> SidecarTokenOfJob(kube::KubeApi* api, const std::string& ns,
                                     const std::string& job);

@@ -12,7 +12,7 @@ namespace ringmaster::cli {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
-std::atomic<int> write_fd{-1};  // a handler can reach nothing else
+std::atomic<int> write_fd{-1};  // a global variable, because a handler can access nothing else
 
 void Handle(int sig) {
   int saved = errno;

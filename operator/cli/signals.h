@@ -1,5 +1,5 @@
-// SIGINT, SIGTERM and SIGHUP as calls on a thread of its own. Handlers, not a blocked mask:
-// handlers end at exec, a mask would reach every container.
+// Turns SIGINT, SIGTERM and SIGHUP into calls on a thread of its own. It uses handlers instead of a
+// blocked mask: handlers end at exec, but a mask would be inherited by every container.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,9 @@ namespace ringmaster::cli {
 
 class SignalThread {
  public:
-  // `on_signal(signal, count)`: the count-th one. One SignalThread at a time.
+  // Calls `on_signal(signal, count)`; `count` numbers the signals. Only one SignalThread may exist.
   explicit SignalThread(std::function<void(int, int)> on_signal);
-  ~SignalThread();  // from then on the signals do what they do by default
+  ~SignalThread();  // restores the signals' default actions
 
  private:
   int read_fd_ = -1;

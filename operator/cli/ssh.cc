@@ -23,7 +23,7 @@ extern char** environ;
 namespace ringmaster::cli {
 namespace {
 
-// What a process prints, in memory.
+// The output of a process, in memory.
 class Output {
  public:
   Output() : fd_(memfd_create("output", MFD_CLOEXEC)) {}
@@ -44,7 +44,7 @@ class Output {
   const int fd_;
 };
 
-// A file that can be read once `stop` is requested.
+// A file that becomes readable when `stop` is requested.
 class StopFile {
  public:
   explicit StopFile(const std::stop_token& stop)
@@ -61,12 +61,12 @@ class StopFile {
 
  private:
   const int fd_;
-  const std::stop_callback<std::function<void()>> callback_;  // its end comes before the file's
+  const std::stop_callback<std::function<void()>> callback_;  // destroyed before the file
 };
 
 enum class End { kOfItself, kTooLate, kStopped };
 
-// Where it had not ended of itself it was killed with its group.
+// A process that has not ended by itself is killed with its process group.
 End AwaitEnd(pid_t pid, std::chrono::milliseconds patience, const std::stop_token& stop,
              int* status) {
   using Clock = std::chrono::steady_clock;
@@ -75,7 +75,7 @@ End AwaitEnd(pid_t pid, std::chrono::milliseconds patience, const std::stop_toke
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   pollfd either[] = {{fd, POLLIN, 0}, {stopped.fd(), POLLIN, 0}};
   int ready = 0;
-  do {  // a signal to this process interrupts it
+  do {  // a signal to this process interrupts the call
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     ready = poll(either, 2, static_cast<int>(std::max<int64_t>(0, left.count())));
   } while (ready < 0 && errno == EINTR);
@@ -113,7 +113,7 @@ std::string Quoted(const std::string& text) {
 std::vector<std::string> SshWords(const SshOptions& options, const std::string& host,
                                   const std::string& script) {
   if (host.empty()) return {"sh", "-c", script};
-  // -4: addresses in certificates are of IPv4.
+  // -4, because certificates contain IPv4 addresses.
   std::vector<std::string> words = {"ssh", "-4", "-T", "-x"};
   for (const char* option : {"BatchMode=yes", "ConnectTimeout=15", "ServerAliveInterval=5",
                              "ServerAliveCountMax=4", "LogLevel=ERROR"}) {
@@ -121,7 +121,7 @@ std::vector<std::string> SshWords(const SshOptions& options, const std::string& 
   }
   const auto chosen = ChosenWords(options);
   words.insert(words.end(), chosen.begin(), chosen.end());
-  // The user's shell there may be another than POSIX's.
+  // The user's shell on that machine may not be a POSIX shell.
   words.insert(words.end(), {"--", host, "exec sh -c " + Quoted(script)});
   return words;
 }

@@ -1,5 +1,5 @@
-// Commands on other machines, by the `ssh` of this one: its configuration, its keys, its agent. It
-// asks nobody anything; where it would have to, it fails.
+// Runs commands on other machines with this machine's `ssh`: its configuration, keys and agent. It
+// never prompts: if ssh would have to, the command fails.
 //
 // Thread rule: Do from any thread; the others are values.
 #pragma once
@@ -15,30 +15,30 @@
 
 namespace ringmaster::cli {
 
-// Of a command, and of what it says of errors; what comes after it is dropped.
+// Most bytes kept of a command's output, and of its error output.
 inline constexpr size_t kMostOutput = 64 * 1024;
 
 struct SshAnswer {
-  int code = 0;  // of the script; 255: of ssh, mostly
+  int code = 0;  // exit code of the script; 255 is mostly ssh's own
   std::string out, error;
 };
 
-// For a POSIX shell: one word, whatever is in it.
+// Quotes a text for a POSIX shell, so that it is one word whatever it contains.
 std::string Quoted(const std::string& text);
 
-// The words that run a script of a POSIX shell on `host`; empty: on this machine, without ssh.
+// The words that run a POSIX shell script on `host`; if that is empty, on this machine without ssh.
 std::vector<std::string> SshWords(const SshOptions& options, const std::string& host,
                                   const std::string& script);
 
-// What a person types for `command` there: the same port and key.
+// What a person would type to run `command` there, with the same port and key.
 std::string SshLine(const SshOptions& options, const std::string& host, const std::string& command);
 
-// Whether what ssh has said stays so until a person does something: the host is not the one that is
-// known, lets nobody in, or doesn't exist.
+// The error of ssh will not change until a person acts: the host key differs, the login is refused,
+// or the host doesn't exist.
 bool StaysSo(const std::string& said);
 
-// Runs it, with `input` as its standard input. The failure, where it can't be run, has not ended
-// after `patience` or when `stop` was requested, doesn't name the host.
+// Runs the words, with `input` as standard input. Fails if they can't be run, or have not ended
+// after `patience` or when `stop` is requested; the failure doesn't name the host.
 Outcome<SshAnswer> Do(const std::vector<std::string>& words, const std::filesystem::path& input,
                       std::chrono::milliseconds patience, const std::stop_token& stop = {});
 

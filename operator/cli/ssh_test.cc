@@ -139,7 +139,7 @@ TEST(ProgramFilesTest, TheArchiveHasThemAndTheKeyKnowsThem) {
   EXPECT_THAT(FindProgramFiles(bin).error().message, HasSubstr("ringmaster-bench"));
 }
 
-// As hack/wheel lays it out.
+// The layout of hack/wheel.
 TEST(ProgramFilesTest, AWheelHasTheLibraryInItsPackage) {
   const support::TempDir dir;
   const fs::path package = dir.path() / "ringmaster";
@@ -175,7 +175,7 @@ TEST(ProgramFilesTest, InstallingReplacesWhatIsBrokenAndLeavesNothingBeside) {
   };
   EXPECT_NE(install(dir.path() / "from/bin/ringmaster").code, 0) << "no archive";
   EXPECT_EQ(there(), 0) << "what was begun is left";
-  fs::create_directories(programs / "python");  // broken: no bin/ringmaster
+  fs::create_directories(programs / "python");  // incomplete: no bin/ringmaster
   std::ofstream(programs / "python/old") << "old";
   for (const char* when : {"over a broken one", "again"}) {
     const SshAnswer answer = install(archive);

@@ -5,7 +5,7 @@
 namespace ringmaster::cli {
 namespace {
 
-// Damerau and Levenshtein's distance, in which two exchanged neighbours count as one mistake.
+// Damerau-Levenshtein distance: swapping two neighbouring letters counts as one mistake.
 size_t Mistakes(const std::string& a, const std::string& b) {
   std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
@@ -24,7 +24,7 @@ size_t Mistakes(const std::string& a, const std::string& b) {
 }  // namespace
 
 std::string Nearest(const std::string& word, const std::vector<std::string>& candidates) {
-  constexpr size_t kShortest = 3;  // of a beginning that says what is meant
+  constexpr size_t kShortest = 3;  // the shortest beginning that identifies a word
   size_t best = std::max<size_t>(1, word.size() / 3) + 1;
   std::string nearest;
   for (const std::string& candidate : candidates) {

@@ -1,4 +1,4 @@
-// "did you mean": the word that somebody probably meant. Pure.
+// "did you mean": finds the word that was probably meant. Pure.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace ringmaster::cli {
 
-// The candidate that differs from `word` by the fewest letters that are missing, too many, wrong or
-// exchanged with their neighbour, or that begins with it; empty: none is near.
+// The candidate that `word` begins, or that differs from `word` by the fewest missing, additional,
+// wrong or swapped letters; empty if none is similar.
 std::string Nearest(const std::string& word, const std::vector<std::string>& candidates);
 
-// "; did you mean X?", or nothing.
+// "; did you mean X?", or an empty text.
 std::string DidYouMean(const std::string& word, const std::vector<std::string>& candidates);
 
 }  // namespace ringmaster::cli

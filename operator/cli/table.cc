@@ -50,7 +50,7 @@ Row JobHead(bool namespaces) {
   return head;
 }
 
-// A job that nobody has looked at yet has no status at all.
+// A job that no operator has seen yet has no status.
 std::string CountOr0(const Json& job, const char* pointer) {
   const std::string cell = Cell(job, pointer);
   return cell == "-" ? "0" : cell;
@@ -69,7 +69,7 @@ Row JobRow(const Json& job, const std::string& state, bool namespaces) {
   return row;
 }
 
-// One row for each worker; a pod without any has a row of its own.
+// One row for each worker; a pod without workers has one row.
 void PodRows(const Json& pod, bool wide, std::vector<Row>* rows) {
   std::string name = Cell(pod, "/name");
   if (pod.value("coordinator", false)) name += " (coordinator)";
@@ -93,7 +93,7 @@ void PodRows(const Json& pod, bool wide, std::vector<Row>* rows) {
   }
 }
 
-// What is not as it should be; empty: nothing.
+// Lines about the job's problems; empty if there are none.
 std::string TroubleLines(const Json& job, const TableColumns& columns) {
   const auto troubles = TroublesOf(job);
   const std::string name = (columns.namespaces ? Cell(job, "/metadata/namespace") + "/" : "") +
@@ -148,7 +148,8 @@ std::string WatchTable::Row(const Json& job, const std::string& state) {
 
 std::string WatchKey(const Json& job, const std::string& state) {
   Json counted = job;
-  if (counted.contains("status")) counted["status"].erase("pods");  // nobody's step
+  // Steps must not count as a change.
+  if (counted.contains("status")) counted["status"].erase("pods");
   std::string key;
   for (const std::string& cell : JobRow(counted, state, true)) key += cell + "\n";
   return key;

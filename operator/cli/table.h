@@ -1,4 +1,4 @@
-// `ringmaster get` without -o json: jobs, and their pods below. Pure.
+// The tables of `ringmaster get`: jobs, with their pods below. Pure.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,24 +10,24 @@
 namespace ringmaster::cli {
 
 struct TableColumns {
-  bool pods = false;        // the pods of each job below
-  bool wide = false;        // more of each pod
-  bool namespaces = false;  // the jobs' namespaces in front
-  api::Time now;            // for how long something is not as it should be
+  bool pods = false;        // the pods below each job
+  bool wide = false;        // more columns for each pod
+  bool namespaces = false;  // a column with the jobs' namespaces
+  api::Time now;            // for the ages of problems
 };
 
-// `jobs`: with status.pods, as `get -o json` prints them. Below them stands what is not as it
-// should be, in the words of `why`: with the pods all of it, else what explains the rest.
+// `jobs` have status.pods, as `get -o json` prints them. Problems stand below, in the words of
+// `why`: all of them if pods are shown, else the one that explains the rest.
 std::string JobsTable(const std::vector<nlohmann::json>& jobs, const TableColumns& columns);
 
-// The pods of one of them.
+// The table of one job's pods.
 std::string PodsTable(const nlohmann::json& job, bool wide);
 
-// `get -w`: a row for each change, the first with a head; columns only get wider.
+// `get -w`: a row for each change, the first one with a header; columns only grow.
 class WatchTable {
  public:
   explicit WatchTable(bool namespaces) : namespaces_(namespaces) {}
-  // `state` empty: the job's own.
+  // `state` empty: the job's own state.
   std::string Row(const nlohmann::json& job, const std::string& state);
 
  private:
@@ -35,7 +35,7 @@ class WatchTable {
   std::vector<size_t> widths_;
 };
 
-// What of a job's row makes a new line: all but the step, which always changes.
+// The parts of a job's row whose change makes a new line: all but the step, which changes always.
 std::string WatchKey(const nlohmann::json& job, const std::string& state);
 
 }  // namespace ringmaster::cli

@@ -1,4 +1,4 @@
-// Rows as columns of text.
+// Lays rows out as columns of text.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace ringmaster::cli {
 
-// Each column as wide as its longest cell, or as `widths` says if that is more.
+// Each column is as wide as its longest cell, or as `widths` says if that is more.
 std::string Lay(const std::vector<std::vector<std::string>>& rows, std::vector<size_t> widths = {});
 
 }  // namespace ringmaster::cli

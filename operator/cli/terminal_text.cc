@@ -5,8 +5,7 @@
 namespace ringmaster::cli {
 namespace {
 
-// From here on (Hangul, the scripts of China and Japan, pictures) characters may be drawn twice as
-// wide.
+// From here on (Hangul, Chinese and Japanese scripts, pictures) characters may have double width.
 constexpr unsigned kFirstWide = 0x1100;
 
 struct Character {
@@ -14,7 +13,7 @@ struct Character {
   std::size_t columns = 1;
 };
 
-// How many bytes a character has that begins with this one; 0: none begins so.
+// The number of bytes of a character with this first byte; 0 if no character begins so.
 std::size_t LengthBy(unsigned char first) {
   if (first < 0x80) return 1;
   if (first >= 0xC2 && first < 0xE0) return 2;
@@ -22,7 +21,7 @@ std::size_t LengthBy(unsigned char first) {
   return first >= 0xF0 && first < 0xF5 ? 4 : 0;
 }
 
-// A byte that belongs to no character stands for itself.
+// A byte that is not part of a valid character counts as one.
 Character FirstOf(std::string_view text) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   const std::size_t length = LengthBy(byte(0));

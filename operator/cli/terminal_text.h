@@ -1,4 +1,4 @@
-// What may be written to a terminal, and how much of it fits into a line there. Pure.
+// Which text may be written to a terminal, and how much of it fits into a line. Pure.
 #pragma once
 
 #include <cstddef>
@@ -6,15 +6,15 @@
 
 namespace ringmaster::cli {
 
-// A terminal obeys controls: ASCII's, and those of Latin 1 as UTF-8 has them (0xC2 0x80 to 0xC2
-// 0x9F). Each becomes a question mark.
+// Replaces control characters, which a terminal would obey, by question marks: those of ASCII, and
+// those of Latin 1 in UTF-8 (0xC2 0x80 to 0xC2 0x9F).
 void ReplaceControls(std::string* text);
 
-// The columns that a terminal needs for it, at most: a character that some terminals draw twice as
-// wide as others counts twice.
+// The most columns that a terminal needs for the text: a character that some terminals draw with
+// double width counts twice.
 std::size_t Columns(const std::string& text);
 
-// As many whole characters from its beginning as fit into so many columns.
+// As many whole characters from the beginning as fit into `columns` columns.
 std::string CutToColumns(const std::string& text, std::size_t columns);
 
 }  // namespace ringmaster::cli

@@ -45,7 +45,7 @@ std::string HowText(const std::vector<std::string>& pods, const JobProgress& job
   return how.empty() ? "" : " (" + how + ")";
 }
 
-// What happened, as a sentence without its verb phrase's time.
+// What happened, as part of a sentence, without the durations.
 std::string Cause(const ViewRecord& view, const JobProgress& job) {
   const std::string& reason = view.rebuild.reason;
   std::vector<std::string> left = view.rebuild.left.empty() ? PodsOf(view.lost) : view.rebuild.left;
@@ -98,7 +98,7 @@ std::string Clock(double seconds) { return fmt::format("{:6.1f}s", seconds); }
 std::string PhasesText(const std::map<std::string, double>& seconds) {
   std::string text;
   for (const char* phase : job::kPhases) {
-    if (phase == std::string_view(job::kStop)) continue;  // a part of the decision
+    if (phase == std::string_view(job::kStop)) continue;  // part of the decision
     auto found = seconds.find(phase);
     if (found == seconds.end()) continue;
     text += fmt::format("{}{} {:.0f}", text.empty() ? "" : ", ", phase, found->second * 1e3);

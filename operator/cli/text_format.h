@@ -1,4 +1,4 @@
-// What people read: views, durations, membership changes, the progress line. Pure.
+// Texts for people: views, durations, membership changes, the progress line. Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace ringmaster::cli {
 std::string ViewName(uint64_t epoch);             // "1.7"
 std::string Counted(size_t n, const char* noun);  // "1 worker", "2 workers"
 std::string Milliseconds(double seconds);         // "41 ms", "1.3 s"
-std::string Number(double value);                 // up to four figures, no trailing zeros
+std::string Number(double value);                 // at most four digits, no trailing zeros
 std::string Clock(double seconds);                // "  12.3s", the left margin of every line
 
-// "detect 1, decide 12, connect 2, redo 1, resume 25": milliseconds, in the order of time.
+// "detect 1, decide 12, connect 2, redo 1, resume 25": milliseconds, in chronological order.
 std::string PhasesText(const std::map<std::string, double>& seconds);
 
 // "view 1.3: worker digits-worker-2/0 lost (killed by signal 9); 4 -> 3; back to stepping after
@@ -25,7 +25,7 @@ std::string ChangeText(const ViewRecord& view, const JobProgress& job);
 // "step 120/400  loss 0.213  812 samples/s  4 workers  view 1.3"
 std::string ProgressText(const JobProgress& job);
 
-// "[#####-----]" of `width` characters between the brackets; empty without a known total.
+// "[#####-----]" with `width` characters between the brackets; empty if the total is unknown.
 std::string Bar(const JobProgress& job, int width);
 
 }  // namespace ringmaster::cli

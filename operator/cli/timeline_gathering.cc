@@ -25,16 +25,17 @@ using kube::Json;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// Of one; a sidecar gives its workers 1.5 s. Who has told nothing is asked for the newest little:
-// over a slow link that may come where the rest does not.
+// For one sidecar, which waits 1.5 s for its workers. A sidecar that has not answered is asked
+// again for a small, recent part, which may get through a slow link.
 constexpr milliseconds kPatience{6000}, kPatienceForLittle{3000};
-// Of the text of each.
+// Limits of each sidecar's text.
 constexpr std::size_t kLeastOfPod = 64 << 10, kMostOfPod = 8 << 20;
 
-// What a sidecar tells besides its workers' events: who they are, and its rebuilds.
+// What a sidecar reports in addition to its workers' events: names, and its rebuilds.
 constexpr std::size_t kBesides = 512 << 10;
 
-// What it answers, or why there is nothing. `most_bytes`: a pod of a tenant may answer anything.
+// Fetches a sidecar's answer, or says why there is none. `most_bytes` limits what a tenant's pod
+// may answer.
 using Fetched = tl::expected<std::string, std::string>;
 using Fetch = std::function<Fetched(const SidecarAddress& sidecar, const std::string& path,
                                     milliseconds deadline, std::size_t most_bytes)>;
@@ -58,7 +59,8 @@ std::string PathOf(const TimelineQuery& query, std::size_t bytes) {
 }
 
 std::optional<PodTrace> Read(const std::string& text) {
-  // One at a time: many answers may come at once, and JSON takes many times the room of its text.
+  // One answer at a time, because many may arrive together, and parsed JSON needs many times the
+  // memory of its text.
   static sync::Mutex reads;
   const sync::MutexLock lock(&reads);
   return ParsePodTrace(fields::ParseOrDiscard(text));

@@ -1,6 +1,6 @@
 // Asks the sidecars of a job's pods for their timelines, all at the same time.
 //
-// Thread rule: free functions that block, for a bounded time; nothing is kept.
+// Thread rule: free functions that block, for a limited time; nothing is kept.
 #pragma once
 
 #include <chrono>
@@ -16,21 +16,21 @@ namespace ringmaster::cli {
 
 struct TimelineQuery {
   int seconds = 10;
-  bool tensors = true;                // with the rows of tensors
-  std::size_t most_bytes = 64 << 20;  // of text, all pods together
+  bool tensors = true;                // include the rows of tensors
+  std::size_t most_bytes = 64 << 20;  // text of all pods together
   std::chrono::milliseconds patience{15'000};
-  std::stop_token stop;  // nobody waits for it any more
+  std::stop_token stop;  // the result is no longer wanted
 };
 
 struct GatheredTimelines {
   std::vector<PodTrace> pods;
-  std::vector<std::string> missing;  // a sentence for each pod and worker that told nothing
+  std::vector<std::string> missing;  // a sentence for each pod and worker without a timeline
 };
 
-// Through the API server on a cluster, else, or where that is not allowed, straight.
+// Asks by way of the API server on a cluster; directly otherwise, or if that is not allowed.
 GatheredTimelines GatherTimelines(const Connection& to, const kube::Json& job,
                                   const std::vector<kube::Json>& pods, const TimelineQuery& query);
-// Straight, and only from pods that are where they say.
+// Asks directly, and only pods whose reported address is their own.
 GatheredTimelines GatherTimelinesStraight(const std::vector<kube::Json>& pods,
                                           const std::string& token, const TimelineQuery& query);
 

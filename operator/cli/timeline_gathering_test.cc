@@ -22,7 +22,7 @@ Json Pod(const std::string& name, const char* phase, const std::string& address)
 
 const Json kJob = {{"metadata", {{"name", "digits"}, {"namespace", "default"}}}};
 
-// An API server that reaches pods: p0 tells of its worker, p1 of one that is missing, p2 nonsense.
+// An API server that reaches pods: p0 reports its worker, p1 a missing one, p2 nonsense.
 class ClusterApi : public local::InMemoryApi {
  public:
   ClusterApi() : InMemoryApi(std::make_shared<local::Store>(local::StoreOptions{})) {}
@@ -58,7 +58,7 @@ class ClusterApi : public local::InMemoryApi {
   std::vector<std::string> paths_ GUARDED_BY(mu_);
 };
 
-// Nobody listens on that port.
+// No server listens on that port.
 const std::string kAddress = "127.0.0.1:1";
 
 TEST(TimelineGatheringTest, AllPodsAreAskedAndWhoTellsNothingIsNamed) {

@@ -1,4 +1,4 @@
-// What `ringmaster top` shows: where the time of each rank went between two looks. Pure.
+// The text of `ringmaster top`: how each rank spent the time between two observations. Pure.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace ringmaster::cli {
 
-// A worker that is new since `earlier` counts from its first view. Ends with a line that names the
-// rank that the others wait for, if there is one.
+// A worker that is new since `earlier` counts from its first view. The last line names the rank
+// that the others wait for, if there is one.
 std::string TopText(const Inspection& earlier, const Inspection& now);
 
 }  // namespace ringmaster::cli

@@ -7,7 +7,7 @@
 
 namespace ringmaster::cli {
 
-// On a terminal until the job is over or somebody ends it; else one look.
+// On a terminal it continues until the job is over or the user ends it; otherwise it prints once.
 Outcome<void> Top(const TopOptions& options, const Surroundings& around);
 
 }  // namespace ringmaster::cli

@@ -17,8 +17,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Conditions that are False where something is wrong, in the order in which a job begins: what
-// keeps its pods from being made explains why they have no node.
+// Conditions that are False if there is a problem, in the order of a job's start: the problem that
+// keeps pods from being created explains why they have no node.
 constexpr const char* kWantedTrue[] = {"Created", "Scheduled", "Started", "Running"};
 
 bool IsWantedTrue(const std::string& type) {
@@ -30,7 +30,7 @@ Trouble TroubleOf(const Json& condition) {
           fields::Text(condition, "message"), fields::Text(condition, "lastTransitionTime")};
 }
 
-// The last line of what a container said as it ended.
+// The last line of a container's termination message.
 std::string LastLine(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   return text.substr(text.find_last_of("\r\n") + 1);
@@ -76,7 +76,7 @@ void AddSidecar(const SidecarStatus& status, std::vector<std::string>* parts) {
   if (!usual) parts->push_back("its sidecar is " + status.state);
   if (!status.missing_slots.empty())
     parts->push_back(SlotsText(status.missing_slots) + " not in init() yet");
-  // Its workers wait in a collective, and those who train go on without them.
+  // The pod's workers wait in a collective, and the training workers continue without them.
   const bool can_join = std::all_of(status.workers.begin(), status.workers.end(),
                                     [](const WorkerStatus& worker) { return worker.takes_state; });
   if (status.state == "Joining" && !can_join)
@@ -85,7 +85,7 @@ void AddSidecar(const SidecarStatus& status, std::vector<std::string>* parts) {
         "let it in)");
   if (!status.operator_connected) parts->push_back("its sidecar has no operator");
   for (const BrokenLink& link : status.broken_links) {
-    if (!link.kept) continue;  // mended, or one of the two is out and says so
+    if (!link.kept) continue;  // repaired, or one end is gone and reported so
     parts->push_back(
         fmt::format("the connection to {} broke {} times in the last ten minutes; neither pod is "
                     "left out, because the job would be below minReplicas: all connect anew, ever "
@@ -147,11 +147,11 @@ std::vector<Trouble> TroublesOf(const Json& job) {
       others.push_back(TroubleOf(condition));
   }
   if (succeeded) return {};
-  if (!failed.empty()) return failed;  // the others say no more than that it has ended
-  // That no step ends explains what else waits.
+  if (!failed.empty()) return failed;  // the others only repeat that the job has ended
+  // NoStepEnds explains other waits, so it comes first.
   std::stable_partition(others.begin(), others.end(),
                         [](const Trouble& trouble) { return trouble.type == "NoStepEnds"; });
-  // One message in two conditions is one trouble.
+  // The same message in two conditions is one problem.
   for (Trouble& trouble : others) {
     const bool told = std::any_of(not_yet.begin(), not_yet.end(), [&](const Trouble& other) {
       return other.message == trouble.message;
@@ -201,7 +201,8 @@ std::string SidecarVersions(const Inspection& found) {
       ListText(pods));
 }
 
-// A pod brings a library of its sidecar's version. Whoever has another one has found it elsewhere.
+// A pod's library has the version of its sidecar. A worker with another version has loaded it from
+// elsewhere.
 std::string LibraryVersions(const Inspection& found) {
   PodsByVersion pods;
   for (const auto& [pod, status] : found.answers) {
@@ -247,8 +248,8 @@ std::string For(const std::string& since, api::Time now) {
 
 namespace {
 
-// The pod that an event is about: the operator's regard the job and name it beside, others', such
-// as the kubelet's, regard it.
+// The pod that an event is about: events of the operator regard the job and name the pod as
+// related; events of others, such as the kubelet, regard the pod.
 std::string PodOf(const Json& event) {
   for (const std::string at : {"/related", "/regarding"}) {
     if (fields::TextAt(event, (at + "/kind").c_str()) == "Pod")

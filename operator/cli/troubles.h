@@ -1,4 +1,4 @@
-// What holds a job up, in the words of its conditions; and what is wrong with its pods. Pure.
+// What holds a job up, in the words of its conditions, and problems of its pods. Pure.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,33 +11,33 @@
 namespace ringmaster::cli {
 
 struct Trouble {
-  std::string type;  // of the condition: "Scheduled", "Failed", ...
+  std::string type;  // type of the condition: "Scheduled", "Failed", ...
   std::string reason;
   std::string message;
   std::string since;  // RFC 3339
 };
 
-// The conditions that say that something is not as it should be; the one that explains the others
-// comes first. Empty: none.
+// The conditions that report a problem; the one that explains the others comes first. Empty: there
+// is no problem.
 std::vector<Trouble> TroublesOf(const nlohmann::json& job);
 
 // "0 of 2 pods ready, ... (WaitingForInit, for 4s)"
 std::string TroubleText(const Trouble& trouble, api::Time now);
 
-// A line for each pod that is not as it should be.
+// A line for each pod with a problem.
 std::vector<std::string> PodTroubles(const Inspection& found, api::Time now);
 
-// What a job says whose sidecars are of several versions, or whose workers have a library of
-// another version than their sidecar; empty: all are of one.
+// Describes a job whose sidecars have several versions, or whose workers' library has another
+// version than their sidecar; empty if all versions are equal.
 std::string VersionsText(const Inspection& found);
 
-// "for 3m" since then; empty where the time is not known.
+// "for 3m" since then; empty if the time is unknown.
 std::string For(const std::string& since, api::Time now);
 // "45s", "3m", "2h", "5d"
 std::string Age(const std::string& since, api::Time now);
 
 struct EventLine {
-  std::string at;  // when it was seen last
+  std::string at;  // when it was last seen
   bool warning = false;
   std::string reason;
   std::string about;  // "pod digits-worker-2"; empty: the job
@@ -45,7 +45,7 @@ struct EventLine {
   std::string note;
 };
 
-// The newest last.
+// The newest comes last.
 std::vector<EventLine> EventLines(const std::vector<nlohmann::json>& events);
 
 }  // namespace ringmaster::cli

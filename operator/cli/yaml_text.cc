@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Letters, digits and some signs, beginning with a letter and not a word that means something else.
+// Letters, digits and some signs, beginning with a letter, and not a word with a special meaning.
 bool IsPlain(std::string_view text) {
   if (text.empty() || !std::isalpha(static_cast<unsigned char>(text[0]))) return false;
   for (unsigned char c : text)
@@ -46,8 +46,8 @@ void Emit(const Json& value, YAML::Emitter& out) {
       out << YAML::EndSeq;
       break;
     case Json::value_t::string:
-      // The emitter itself quotes only what no reader could take as it is: "1.5" would come back as
-      // a number.
+      // The emitter itself quotes only what could not be parsed at all: "1.5" would come back as a
+      // number.
       if (!IsPlain(value.get_ref<const std::string&>())) out << YAML::DoubleQuoted;
       out << value.get_ref<const std::string&>();
       break;

@@ -1,5 +1,5 @@
-// JSON values as YAML text, for people: block style, plain scalars where a YAML 1.1 reader gives
-// the same value back.
+// Writes JSON values as YAML, for people: block style, with plain scalars where a YAML 1.1 reader
+// returns the same value.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

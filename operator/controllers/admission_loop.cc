@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::chrono::seconds kUsualGrace{30};
 
-// By when the pod has gone, if nothing hangs: it is deleted, or was told to leave.
+// When the pod should have gone: it is being deleted, or was told to leave.
 std::optional<scheduler::Moment> LeavesBy(const kube::Json& pod) {
   const auto deleted = api::ParseTime(fields::TextAt(pod, "/metadata/deletionTimestamp"));
   if (deleted) return deleted;
@@ -25,7 +25,7 @@ std::optional<scheduler::Moment> LeavesBy(const kube::Json& pod) {
   return *told + (grace.is_number_integer() ? std::chrono::seconds(grace.get<int>()) : kUsualGrace);
 }
 
-// Capacity comes and goes in bursts: one pass decides about what has come together.
+// Capacity changes in bursts, so one pass decides about all changes of a short time.
 constexpr std::chrono::milliseconds kBetweenPasses{100};
 
 }  // namespace

@@ -1,8 +1,8 @@
-// The line of jobs that wait for capacity (scheduler/admission.h), fed by the caches of pods and
-// nodes, and the thread that decides for all of them when something has changed.
+// The line of jobs that wait for capacity (scheduler/admission.h). The caches of pods and nodes
+// feed it, and a thread of its own decides for all waiting jobs when something has changed.
 //
-// Thread rule: every method is safe from any thread; Start and Stop from one. No call to the API
-// server is made here, so nobody waits long for the lock.
+// Thread rule: every method is safe from any thread, except Start and Stop, which are called from
+// one. No method calls the API server, so the lock is never held for long.
 #pragma once
 
 #include <chrono>
@@ -21,17 +21,17 @@ namespace ringmaster::controllers {
 class AdmissionLoop {
  public:
   using Clock = std::function<scheduler::Moment()>;
-  // `changed`: this job (namespace/name) may start other pods than before.
+  // `changed` is called when a job (namespace/name) may start other pods than before.
   explicit AdmissionLoop(std::function<void(const std::string& job)> changed,
                          Clock clock = std::chrono::system_clock::now)
       : changed_(std::move(changed)), clock_(std::move(clock)) {}
-  // Before Start(): which jobs call for nodes.
+  // Sets which jobs call for nodes. Call it before Start().
   void SetNodeCallRules(scheduler::NodeCallRules rules);
   ~AdmissionLoop() { Stop(); }
 
-  // Before Start(): the jobs that are there already. An operator that begins has no line yet, so it
-  // decides for nobody before all of these have asked or withdrawn, or kMostPatience has passed:
-  // else the first to ask would pass an older or more important one.
+  // Sets the jobs that exist already. Call it before Start(). A new operator has an empty line, so
+  // it decides nothing before all these jobs have asked or withdrawn, or kMostPatience has passed:
+  // otherwise the first job to ask would overtake older or more important ones.
   void Expect(std::set<std::string> jobs);
   void Start();
   void Stop();
@@ -40,7 +40,7 @@ class AdmissionLoop {
   void OnPod(const kube::Json& pod, bool deleted);
   void OnNode(const kube::Json& node, bool deleted);
 
-  // As in scheduler::Admission.
+  // See scheduler::Admission.
   scheduler::GangFit Ask(scheduler::AdmissionRequest request,
                          const std::vector<std::string>& started);
   void Withdraw(const std::string& job, const std::vector<std::string>& started = {});
@@ -55,7 +55,7 @@ class AdmissionLoop {
   void Run(std::stop_token stop);
   void NotifyIfDue() REQUIRES(mu_);
   bool HeardAll() REQUIRES(mu_);
-  // Until a pass is due.
+  // Blocks until a pass is due.
   void AwaitChange(const std::stop_token& stop) REQUIRES(mu_);
 
   const std::function<void(const std::string&)> changed_;

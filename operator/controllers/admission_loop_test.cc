@@ -30,8 +30,8 @@ Json Pod(const std::string& name, const char* cpu = "1") {
              {{{"name", "c"}, {"image", "i"}, {"resources", {{"requests", {{"cpu", cpu}}}}}}}}}}};
 }
 
-// Before a store that has one node and perhaps another pod: how many of two pods that want a CPU
-// each would find room.
+// Uses a store with one node and perhaps another pod: how many of two pods, each requesting a CPU,
+// find room.
 class AdmissionLoopTest : public ::testing::Test {
  protected:
   ~AdmissionLoopTest() override {
@@ -51,7 +51,7 @@ class AdmissionLoopTest : public ::testing::Test {
                                      {{"status", status}}, {.subresource = "status"});
     ASSERT_TRUE(patched) << patched.error().message;
   }
-  // With all that was made in the caches.
+  // Starts the caches with everything that was created.
   void Start() {
     for (runtime::Informer* cache : {&nodes_, &pods_}) {
       cache->Start();
@@ -94,9 +94,9 @@ class AdmissionLoopTest : public ::testing::Test {
 struct RoomCase {
   std::string name;
   Json node;   // changes of the node
-  Json other;  // changes of the other pod, which wants a CPU too; null: there is none
+  Json other;  // changes of the other pod, which requests a CPU, too; null: it doesn't exist
   int fit;
-  Json pods = Json::object();  // changes of the two
+  Json pods = Json::object();  // changes of the two pods
 };
 
 class RoomTable : public AdmissionLoopTest, public ::testing::WithParamInterface<RoomCase> {};
@@ -200,7 +200,7 @@ TEST_F(AdmissionLoopTest, AJobIsCalledWhenItsTurnHasCome) {
   EXPECT_TRUE(Until([&] { return called("default/one") && called("default/two"); }));
 }
 
-// An operator that takes over has no line yet.
+// A new operator has an empty line.
 TEST_F(AdmissionLoopTest, NobodyIsGrantedAnythingBeforeAllThatWereThereHaveAsked) {
   ASSERT_NO_FATAL_FAILURE(Make(kube::Nodes(), Node(), kAsItIs));
   ASSERT_NO_FATAL_FAILURE(Start());

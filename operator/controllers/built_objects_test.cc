@@ -1,5 +1,5 @@
-// What the operator builds, shown to each of the API servers: they take it, to the last field, and
-// what they make of it still is what was wanted.
+// Shows the operator's objects to each of the API servers: a server must accept every field, and
+// the stored object must still match what was wanted.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using kube::Json;
 
 class BuiltObjectsTest : public local::testing::OnEveryServer {
  protected:
-  // A job of this pod spec beside the worker's container.
+  // A job with this pod spec in addition to the worker's container.
   api::HorovodJob Job(const Json& pod_spec = Json::object()) {
     Json object = api::testing::JobObject("digits", 4);
     object["metadata"].update(
@@ -27,14 +27,14 @@ class BuiltObjectsTest : public local::testing::OnEveryServer {
     EXPECT_TRUE(job) << api::ToString(job.error());
     return job ? *job : api::HorovodJob{};
   }
-  // As the server would keep it; strictly: no field that it doesn't know.
+  // The object as the server would store it; unknown fields are an error.
   Json Taken(const kube::Resource& resource, const Json& object, const std::string& what) {
     const auto taken =
         api_->CreateWith(resource, ns_, object, {.field_validation = "Strict", .dry_run = true});
     EXPECT_TRUE(taken) << what << ": " << taken.error().message;
     return taken ? *taken : Json::object();
   }
-  // The keeper mends what isn't as it was built: a server's defaults must not look like that.
+  // ChildObjects corrects changed objects, so a server's defaults must not look like changes.
   void StaysAsBuilt(const kube::Resource& resource, const Json& object) {
     const Json taken = Taken(resource, object, resource.kind);
     EXPECT_TRUE(Covers(taken.value("spec", Json()), object["spec"])) << taken.dump(1);

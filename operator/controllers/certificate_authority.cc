@@ -73,7 +73,7 @@ kube::Result<tls::KeyPair> LoadCertificateAuthority(kube::KubeApi* api, const st
   auto secret = api->Get(kube::Secrets(), ns, kAuthoritySecret);
   if (!secret && secret.error().code == kube::ErrorCode::kNotFound) {
     secret = Make(api, ns, now);
-    // Another operator was quicker: its authority counts.
+    // Another operator was quicker: its authority is the one to use.
     if (!secret && secret.error().code == kube::ErrorCode::kAlreadyExists) {
       secret = api->Get(kube::Secrets(), ns, kAuthoritySecret);
     }

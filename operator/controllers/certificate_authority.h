@@ -1,6 +1,6 @@
-// The authority that signs the certificates of the operator and of every job: made once, kept in
-// the Secret `ringmaster-ca` of the operator's namespace. Whoever comes second takes what is there,
-// so that two operators, or one that starts again, have the same.
+// The authority that signs the certificates of the operator and of all jobs. It is created once and
+// kept in the Secret `ringmaster-ca` of the operator's namespace. A second operator, or a restarted
+// one, uses the existing Secret, so all have the same authority.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace ringmaster::controllers {
 
 inline constexpr char kAuthoritySecret[] = "ringmaster-ca";
 
-// The error names the Secret and says what to do about it.
+// The error names the Secret and says how to mend it.
 kube::Result<tls::KeyPair> LoadCertificateAuthority(kube::KubeApi* api, const std::string& ns,
                                                     tls::Time now);
 

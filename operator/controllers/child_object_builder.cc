@@ -27,7 +27,8 @@ Json Metadata(const api::HorovodJob& job, const std::string& name) {
           {"ownerReferences", Json::array({OwnerReference(job.name, job.uid)})}};
 }
 
-// By uid: jobs of other operators have pods with the same name and role labels (MPI Operator's).
+// Selects by uid, because jobs of other operators (such as MPI Operator's) have pods with the same
+// name and role labels.
 Json WorkerLabels(const api::HorovodJob& job) {
   return {{api::kJobUidLabel, job.uid}, {api::kJobRoleLabel, api::kWorkerRole}};
 }
@@ -48,7 +49,7 @@ Json BuildService(const api::HorovodJob& job) {
           {"metadata", Metadata(job, ServiceName(job.name))},
           {"spec",
            {{"clusterIP", "None"},
-            {"publishNotReadyAddresses", true},  // names are needed before the job trains
+            {"publishNotReadyAddresses", true},  // names must resolve before the job trains
             {"selector", WorkerLabels(job)},
             {"ports", Json::array({{{"name", kHttpPortName},
                                     {"port", kHttpPort},
@@ -63,7 +64,7 @@ Json BuildDisruptionBudget(const api::HorovodJob& job) {
           {"spec",
            {{"minAvailable", job.spec.elastic_policy.min_replicas},
             {"selector", {{"matchLabels", WorkerLabels(job)}}},
-            // A pod that doesn't train holds up no drain.
+            // A pod that doesn't train must not delay a node's drain.
             {"unhealthyPodEvictionPolicy", "AlwaysAllow"}}}};
 }
 

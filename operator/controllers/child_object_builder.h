@@ -1,6 +1,6 @@
 // The objects that a job has beside its pods on a real cluster, each owned by the job: a headless
 // Service, a PodDisruptionBudget, a NetworkPolicy and the Secret with the sidecars' certificate.
-// Pure functions on JSON; ChildObjects brings them to the API server.
+// Pure functions on JSON; ChildObjects writes the results to the API server.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,11 +13,11 @@ namespace ringmaster::controllers {
 
 struct NetworkPolicyOptions {
   bool enabled = true;
-  // Pods of this namespace may read the sidecars' metrics; empty: all pods may.
+  // Pods of this namespace may read the sidecars' metrics; if it is empty, all pods may.
   std::string metrics_namespace;
 };
 
-// A Service's name has to begin with a letter, a job's may begin with a digit.
+// A Service's name has to begin with a letter, but a job's name may begin with a digit.
 std::string ServiceName(const std::string& job);
 std::string TlsSecretName(const std::string& job);
 std::string BudgetName(const std::string& job);
@@ -32,15 +32,16 @@ nlohmann::json BuildTlsSecret(const api::HorovodJob& job, const std::string& ca_
 // How long a job's certificate is valid. It is renewed when less than a third of that is left.
 inline constexpr std::chrono::hours kJobCertificateLifetime{24 * 90};
 
-// Empty if the Secret serves the job at `now`, else why a new certificate is needed.
+// Returns an empty text if the Secret is good for the job at `now`, else why a new certificate is
+// needed.
 std::string WhyRenew(const nlohmann::json& secret, const api::HorovodJob& job,
                      const std::string& ca_pem, tls::Time now);
 
-// A Secret's value, decoded; empty if it isn't there.
+// A value of the Secret, decoded; empty if it is absent.
 std::string SecretValue(const nlohmann::json& secret, const std::string& key);
 
-// `live` says all that `wanted` says (and may say more: what the API server adds). Lists have to be
-// of the same length.
+// Every field of `wanted` has the same value in `live`, which may have more fields, such as
+// defaults from the API server. Lists have to be of the same length.
 bool Covers(const nlohmann::json& live, const nlohmann::json& wanted);
 
 }  // namespace ringmaster::controllers

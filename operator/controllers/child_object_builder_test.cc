@@ -40,7 +40,7 @@ TEST(JobObjectsTest, EachBelongsToItsJobAndSelectsItsWorkers) {
   }
   EXPECT_EQ(service["spec"]["selector"], Json::parse(R"({"ringmaster.dev/job-uid": "job-uid",
                             "training.kubeflow.org/job-role": "worker"})"));
-  // A pod of an MPIJob that has the same name, in the same namespace.
+  // The labels of a pod of an MPIJob with the same name, in the same namespace.
   const Json foreign = {{api::kJobNameLabel, "digits"}, {api::kJobRoleLabel, "worker"}};
   for (const Json& selector :
        {service["spec"]["selector"], budget["spec"]["selector"]["matchLabels"],

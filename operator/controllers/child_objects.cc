@@ -31,7 +31,8 @@ runtime::Informer::Handler Report(const std::function<void(const std::string&)>&
   };
 }
 
-// A former job of this name may still own it: its objects go soon. Anybody else's stays.
+// A former job of this name may own the object, which is then deleted soon. Any other owner's
+// object is never touched.
 tl::unexpected<kube::Error> NotOurs(const kube::Resource& resource, const std::string& name) {
   return tl::unexpected(kube::Error{
       .code = ErrorCode::kAlreadyExists,
@@ -114,7 +115,7 @@ kube::Result<void> ChildObjects::KeepObject(const api::HorovodJob& job,
   const auto live = cache->Get(job.ns, name);
   if (live != nullptr && !IsOwnedBy(*live, job.uid)) return NotOurs(resource, name);
   if (live != nullptr && Covers(*live, wanted)) return {};
-  // POST first: it can't take over what somebody else made.
+  // A POST comes first, because it can't overwrite an object of another owner.
   auto written = live == nullptr ? api_->Create(resource, job.ns, wanted) : kube::Result<Json>();
   bool apply = live != nullptr;
   if (!apply && !written && written.error().code == ErrorCode::kAlreadyExists) {
@@ -157,8 +158,8 @@ kube::Result<void> ChildObjects::KeepSecret(const api::HorovodJob& job) {
   return {};
 }
 
-// All workers of a job have the same key of the ring, or all have none: a Secret keeps the one it
-// has. One without belongs to a job whose first pods know of no key.
+// All workers of a job have the same ring key, or none has one, so an existing Secret keeps its
+// key. A Secret without a key belongs to a job whose first pods were created without one.
 kube::Result<void> ChildObjects::WriteSecret(const api::HorovodJob& job, const Json& found) {
   const bool exists = !found.is_null();
   const std::string ring_key = exists ? SecretValue(found, ring_key::kFileName)

@@ -1,4 +1,5 @@
-// The objects of a job on an API server: made, mended, renewed, and never taken from anybody else.
+// The objects of a job on an API server: created, corrected, renewed, and never taken over from
+// another owner.
 #include "operator/controllers/child_objects.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +36,7 @@ class ChildObjectsTest : public local::testing::OnEveryServer {
         LoadCertificateAuthority(api_.get(), ns_, std::chrono::system_clock::now());
     ASSERT_TRUE(authority) << authority.error().message;
     authority_ = *authority;
-    // Everything belongs to its job: without one it would be collected at once.
+    // Everything belongs to its job: without it the objects would be collected at once.
     const auto owner =
         api_->Create(kube::HorovodJobs(), ns_, api::testing::JobObject("digits", 2, 2));
     ASSERT_TRUE(owner) << owner.error().message;
@@ -67,7 +68,7 @@ class ChildObjectsTest : public local::testing::OnEveryServer {
     }
     return messages;
   }
-  // The next word that something of the job has changed.
+  // Waits for the next report that an object of the job has changed.
   bool Changed() {
     std::unique_lock lock(mu_);
     const bool so = wake_.wait_for(lock, support::kPatience, [&] { return !changed_.empty(); });
@@ -79,7 +80,7 @@ class ChildObjectsTest : public local::testing::OnEveryServer {
     const auto object = api_->Get(resource, ns_, name);
     return object ? *object : Json::object();
   }
-  // Until the caches have seen it: Keep looks at them.
+  // Calls Keep until the caches show what it needs.
   bool KeepUntil(const std::function<bool()>& so) {
     const auto end = std::chrono::steady_clock::now() + support::kPatience;
     while (std::chrono::steady_clock::now() < end) {
@@ -106,7 +107,7 @@ TEST_P(ChildObjectsTest, MakesAllOfThem) {
   const Json secret = Get(kube::Secrets(), "digits-tls");
   EXPECT_EQ(WhyRenew(secret, job_, authority_.certificate_pem, std::chrono::system_clock::now()),
             "");
-  // A second look changes nothing.
+  // A second call changes nothing.
   const std::string version = secret["metadata"]["resourceVersion"];
   EXPECT_THAT(Keep(), IsEmpty());
   EXPECT_EQ(Get(kube::Secrets(), "digits-tls")["metadata"]["resourceVersion"], version);
@@ -232,7 +233,7 @@ TEST_P(ChildObjectsTest, WithoutNetworkPoliciesNoneIsMadeOrWatched) {
   EXPECT_FALSE(Get(kube::Secrets(), "digits-tls").contains("data")) << "nor a Secret without TLS";
 }
 
-// Shows what was asked for ("get services"), and fails where the test says so. Any thread.
+// Records the calls ("get services"), and refuses what the test names. Any thread.
 class AskedApi final : public kube::testing::WrappedApi {
  public:
   using WrappedApi::WrappedApi;
@@ -282,7 +283,7 @@ class AskedApi final : public kube::testing::WrappedApi {
   std::string fails_;               // guarded by mu_
 };
 
-// Of a keeper whose caches hold nothing but what it has written itself.
+// A ChildObjects whose caches have only what it has written itself.
 class JobObjectCallsTest : public ChildObjectsTest {
  protected:
   void SetUp() override {
@@ -290,7 +291,7 @@ class JobObjectCallsTest : public ChildObjectsTest {
     keeper_->Stop();
     Begin();
   }
-  // As an operator that knows nothing.
+  // Starts anew, as an operator with empty caches.
   void Begin() {
     asked_ = std::make_shared<AskedApi>(api_);
     ChildObjectOptions options;
@@ -365,7 +366,7 @@ TEST_P(ChildObjectsTest, ASecondOperatorHasTheSameAuthority) {
   EXPECT_EQ(again->key_pem, authority_.key_pem);
 }
 
-// Another operator makes the Secret between our look and our write.
+// Another operator creates the Secret between our read and our write.
 class RacingApi final : public kube::testing::WrappedApi {
  public:
   using WrappedApi::WrappedApi;

@@ -19,7 +19,7 @@ void CreationBackoff::Failed(const api::HorovodJob& job, Needed what, const kube
 void CreationBackoff::Failed(const api::HorovodJob& job, Needed what, const kube::Error& error,
                              const planner::Event& event) {
   Failed(job, what, error);
-  // In a namespace that is being deleted no event can be written either.
+  // An event can't be written either in a namespace that is being deleted.
   if (!NamespaceGoes(error)) events_->EmitEvent(job, event);
 }
 

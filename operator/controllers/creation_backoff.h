@@ -1,5 +1,5 @@
-// When to ask again for what could not be made: CreationProblems with the clock, the queue and the
-// events that it needs in a running controller.
+// Decides when to retry the creation of what could not be created: CreationProblems together with
+// the clock, queue and events of a running controller.
 //
 // Thread rule: every method is safe from any thread.
 #pragma once
@@ -21,23 +21,24 @@ class CreationBackoff {
                   runtime::Clock clock = {})
       : problems_(options), queue_(queue), events_(events), clock_(std::move(clock)) {}
 
-  // True: it is too early to ask for this again, and the job comes back when it is time.
+  // Returns true if it is too early for another try; the job then comes back when it is time.
   bool Waits(const api::HorovodJob& job, Needed what);
-  // The same, and nobody is called.
+  // Like Waits, but without putting the job into the queue.
   bool IsPaused(const api::HorovodJob& job, Needed what) const;
-  // Pods can't be made, or let start.
+  // Pods can't be created, or their gates can't be removed.
   bool PodsArePaused(const api::HorovodJob& job) const {
     return IsPaused(job, Needed::kPods) || IsPaused(job, Needed::kGates);
   }
   void Failed(const api::HorovodJob& job, Needed what, const kube::Error& error);
-  // The same, and `event` tells people.
+  // Like the above, and emits `event`.
   void Failed(const api::HorovodJob& job, Needed what, const kube::Error& error,
               const planner::Event& event);
-  // Another pod has the name and is ending: no event, as that passes by itself.
+  // A pod that is being deleted still has the name. There is no event, because this passes by
+  // itself.
   void NameIsTaken(const api::HorovodJob& job, const std::string& pod);
   void Worked(const api::HorovodJob& job, Needed what) { problems_.Worked(job, what); }
   void Forget(const std::string& job_uid) { problems_.Forget(job_uid); }
-  // What `status` says of it: condition Created.
+  // Sets the condition Created of `status`.
   void Show(const api::HorovodJob& job, bool has_pods, const std::string& now,
             api::Status* status) const {
     problems_.Show(job, has_pods, now, status);

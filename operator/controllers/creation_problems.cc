@@ -11,11 +11,12 @@ namespace {
 constexpr char kInvalidTemplate[] = "InvalidPodTemplate";
 constexpr char kNameTaken[] = "PodNameTaken";
 constexpr char kDegraded[] = "Degraded";
-// What a former job of this name has left is in the way for a moment: no news. A refused pod is.
+// Remains of a former job of this name block creation for a moment, so one failure is not reported.
+// A refused pod is reported at once.
 constexpr int kNewsAfter = 5;
 
 struct Words {
-  const char* reason;  // begins with it
+  const char* reason;  // the condition's reason begins with this
   const char* text;
 };
 
@@ -34,20 +35,20 @@ Words WordsFor(Needed what) {
 
 struct Explanation {
   std::string reason;
-  std::string message;  // what the API server said follows
+  std::string message;  // the API server's message follows
 };
 
 bool MessageContains(const kube::Error& error, const char* text) {
   return error.message.find(text) != std::string::npos;
 }
 
-// A policy or webhook that refuses chooses the status code, often that of a wrong object; only the
-// message tells them apart.
+// A policy or webhook that denies a request chooses the status code, often the one for an invalid
+// object, so only the message tells these cases apart.
 bool AdmissionDenied(const kube::Error& error) {
   return MessageContains(error, "denied the request") || MessageContains(error, "denied request");
 }
 
-// Nullopt: nothing that people have to see to.
+// nullopt: the problem is not one that people must act on.
 std::optional<Explanation> Explain(Needed what, const kube::Error& error) {
   const Words words = WordsFor(what);
   const auto explanation = [&](const char* reason, const char* format) {
@@ -69,7 +70,8 @@ std::optional<Explanation> Explain(Needed what, const kube::Error& error) {
       if (what != Needed::kPods) return Explanation{"ObjectNameTaken", ""};
       return Explanation{kNameTaken, "a pod of this name is there and not this job's: "};
     case kube::ErrorCode::kUnavailable:
-      // It answers, so this can be written; an API server that is away is nobody's fault.
+      // 5xx: the API server answers, so there is something to report; an unreachable one is not the
+      // job's problem.
       if (error.http_status < 500) return std::nullopt;
       return explanation("Failed",
                          MessageContains(error, "failed calling webhook")
@@ -83,7 +85,7 @@ std::optional<Explanation> Explain(Needed what, const kube::Error& error) {
   }
 }
 
-// A condition that says that all is well, and goes on to, is left as it is.
+// A condition that was good and stays good is not changed.
 void Set(const api::Condition& wanted, api::Status* status) {
   const auto at = std::find_if(status->conditions.begin(), status->conditions.end(),
                                [&](const api::Condition& c) { return c.type == wanted.type; });
@@ -161,7 +163,7 @@ void CreationProblems::Show(const api::HorovodJob& job, bool has_pods, const std
             entry.second.failures >= kNewsAfter);
   });
   const Problem* found = problem == problems_.end() ? nullptr : &problem->second;
-  // What a job that has trained lacks later is not undone that it was created.
+  // A job that has trained was created, whatever it lacks later.
   const bool began = status->epoch != 0;
   const api::Condition created = {
       .type = "Created",

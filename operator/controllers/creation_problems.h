@@ -1,6 +1,6 @@
-// Why what a job needs can't be made, as the API server says, and when it is worth another try:
-// what is refused is asked for again more and more slowly, however often the job is looked at, and
-// a template that the API server calls wrong stays wrong until somebody changes it.
+// Remembers why objects that a job needs can't be created, in the API server's words, and when to
+// try again: at growing intervals, however often the job is reconciled. A template that the API
+// server calls invalid stays so until it is changed.
 //
 // Thread rule: every method is safe from any thread.
 #pragma once
@@ -18,10 +18,10 @@
 
 namespace ringmaster::controllers {
 
-// In the order in which they are told of: only one fits into a condition.
+// In order of importance: a condition shows only one problem.
 enum class Needed {
-  kPods,   // to be made
-  kGates,  // of pods that are there, to be lifted
+  kPods,   // creation of pods
+  kGates,  // removal of the gates of existing pods
   kRecord,
   kObjects,
 };
@@ -32,23 +32,23 @@ class CreationProblems {
 
   explicit CreationProblems(runtime::WorkQueueOptions backoff = {}) : backoff_(backoff) {}
 
-  // A wrong template is tried again this often, for the case that it wasn't the template.
+  // A template that was called invalid is tried again this often, in case something else was wrong.
   static constexpr std::chrono::minutes kRetry{5};
-  // And so often whether a name has become free.
+  // How often to check whether a name has become free.
   static constexpr std::chrono::milliseconds kNameRetry{500};
 
-  // How long asking for this is pointless; zero: try.
+  // How long to wait before the next try; zero: try now.
   std::chrono::milliseconds Pause(const api::HorovodJob& job, Needed what,
                                   Clock::time_point now) const;
-  // An `error` that people don't have to see to is none of these problems.
+  // Records the problem, unless `error` is one that people need not act on.
   void Failed(const api::HorovodJob& job, Needed what, const kube::Error& error,
               Clock::time_point now);
-  // The name belongs to a pod that is ending, most likely of an earlier job of this name.
+  // A pod that is being deleted has the name, most likely one of an earlier job of this name.
   void NameIsTaken(const api::HorovodJob& job, const std::string& pod, Clock::time_point now);
   void Worked(const api::HorovodJob& job, Needed what);
   void Forget(const std::string& job_uid);
 
-  // What `status` says of it: condition Created, or Degraded where the job has trained before.
+  // Sets the condition Created of `status`, or Degraded if the job has trained before.
   void Show(const api::HorovodJob& job, bool has_pods, const std::string& now,
             api::Status* status) const;
 
@@ -66,7 +66,7 @@ class CreationProblems {
   std::map<std::pair<std::string, Needed>, Problem> problems_ GUARDED_BY(mu_);  // by job uid
 };
 
-// Nothing can be made in this namespace any more, and nothing needs to be: it is being deleted.
+// The namespace is being deleted, so nothing can be created in it any more, nor needs to be.
 bool NamespaceGoes(const kube::Error& error);
 
 }  // namespace ringmaster::controllers

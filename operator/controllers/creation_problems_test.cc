@@ -1,4 +1,4 @@
-// Pods that the API server refuses: what the job says of it, and how often it is tried.
+// Pods that the API server refuses: the job's condition, and how often creation is tried.
 #include "operator/controllers/creation_problems.h"
 
 #include "operator/controllers/testing/controller_fixture.h"
@@ -29,7 +29,7 @@ class RefusedPodsTest : public testing::ControllerTest {
     const api::Condition* created = status.Find("Created");
     return created != nullptr && created->status == value && created->reason == reason;
   }
-  // Has the controller look at the job again, and waits until it has.
+  // Makes the controller reconcile the job again, and waits until it has.
   void LookAgain() {
     const auto spoiled =
         api_->Patch(kube::HorovodJobs(), ns_, "digits", {{"status", {{"state", "spoiled"}}}},
@@ -50,14 +50,14 @@ TEST_P(RefusedPodsTest, AWrongTemplateIsAConditionThatNamesTheFieldAndIsTriedOnc
   EXPECT_THAT(status.Find("Created")->message, HasSubstr("spec.worker.template"));
   EXPECT_EQ(status.state, "Invalid");
   EXPECT_EQ(door_->pod_creates(), 1) << "the other pods have the same template";
-  // Looking again, for whatever reason, is no new try.
+  // A reconcile for another reason is no new try.
   for (int i = 0; i < 5; ++i) LookAgain();
   RefusePods(std::nullopt);
   LookAgain();
   EXPECT_EQ(Status().state, "Invalid");
   EXPECT_TRUE(Pods().empty());
   EXPECT_EQ(door_->pod_creates(), 1);
-  // A change of the job is.
+  // A change of the job is a new try.
   Change({{"worker", {{"replicas", 2}}}});
   ASSERT_TRUE(Eventually([&] { return Pods().size() == 2 && CreatedIs(true, "Accepted"); }));
   EXPECT_NE(Status().state, "Invalid");

@@ -36,7 +36,7 @@ bool DecisionApplier::Apply(const planner::Snapshot& snapshot, const planner::De
   ok = Annotate(snapshot, decision) && ok;
   Notify(snapshot, decision);
   for (const auto& pod : decision.deletes) ok = to_.pods->Delete(job, pod) && ok;
-  // What takes long comes last: whoever leaves waits for nobody who comes.
+  // Slow steps come last, so that leaving pods don't wait for pods that are created.
   if (NobodyIsGated(snapshot)) to_.backoff->Worked(job, Needed::kGates);
   ok = to_.pods->AdmitAll(job, decision.admits) && ok;
   ok = to_.pods->CreateAll(job, decision.creates, decision.least_creates, decision.useless_alone) &&
@@ -49,7 +49,7 @@ bool DecisionApplier::Apply(const planner::Snapshot& snapshot, const planner::De
 bool DecisionApplier::WriteRecord(const planner::Snapshot& snapshot,
                                   const planner::Decision& decision) {
   if (decision.first_view == nullptr && decision.recover == 0) {
-    // It could be read, and nothing has to be written.
+    // The record could be read, and nothing has to be written.
     to_.backoff->Worked(snapshot.job, Needed::kRecord);
     return true;
   }
@@ -91,15 +91,15 @@ bool DecisionApplier::Annotate(const planner::Snapshot& snapshot,
 
 void DecisionApplier::Notify(const planner::Snapshot& snapshot, const planner::Decision& decision) {
   for (const auto& [pod_uid, notice] : decision.notices) {
-    // A pod without the annotation of its sidecar's registration counts as never having been in a
-    // view, so its sidecar hears of none before the annotation is there.
+    // A pod whose annotations don't show its sidecar's registration counts as never having been in
+    // a view, so its sidecar must not learn of a view before the annotation is written.
     const bool is_view = std::holds_alternative<planner::ViewDecidedNotice>(notice);
     if (is_view && !IsAnnotatedAsRegistered(snapshot, pod_uid)) continue;
     to_.registry->Notify(snapshot.job.uid, pod_uid, notice);
   }
 }
 
-// The pod's object is there, and says that its sidecar has registered.
+// The pod's object exists and records that its sidecar has registered.
 bool DecisionApplier::IsAnnotatedAsRegistered(const planner::Snapshot& snapshot,
                                               const std::string& uid) const {
   const auto pod = std::find_if(snapshot.pods.begin(), snapshot.pods.end(),

@@ -1,4 +1,4 @@
-// Does what a Decision says, in the order of its fields, up to the status.
+// Carries out a Decision, in the order of its fields, except for the status.
 //
 // Thread rule: every method is safe from any thread, for one job from one thread at a time.
 #pragma once
@@ -20,7 +20,7 @@ namespace ringmaster::controllers {
 
 class DecisionApplier {
  public:
-  // What it writes with; all outlive the applier.
+  // The objects that write; all outlive the applier.
   struct Writers {
     PodWriter* pods = nullptr;
     RecordWriter* record = nullptr;
@@ -33,7 +33,8 @@ class DecisionApplier {
                   const Writers& writers)
       : api_(std::move(api)), pods_(pods), to_(writers) {}
 
-  // False: not all of it could be done; look at the job again after a while.
+  // Returns false if not everything could be done; the job should be reconciled again after a
+  // while.
   bool Apply(const planner::Snapshot& snapshot, const planner::Decision& decision);
 
  private:

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Keeps what it is sent.
+// Keeps the notices that are sent.
 class Sink : public NoticeSink {
  public:
   void Send(const planner::Notice& notice) override { sent.push_back(notice); }
@@ -91,7 +91,8 @@ TEST_F(DecisionApplierTest, TheFirstViewGoesIntoTheRecord) {
   EXPECT_EQ(queue_.size(), 1u) << "the sidecars are notified by the next look";
 }
 
-// The status of the job is another one then: what the look writes of it later is refused.
+// The recovery changes the job's status first, so the status that this reconcile writes later is
+// refused.
 TEST_F(DecisionApplierTest, ARecoveryThatHasBegunIsToldOfAtOnceAndOnce) {
   snapshot_.view = FirstView();
   decision_.recover = 2;

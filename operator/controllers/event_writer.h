@@ -1,5 +1,5 @@
-// Writes the planner's events. They regard the job, so that they stay where people look for them;
-// one that concerns a pod names it as related.
+// Writes the planner's events. They regard the job, because people look for them there; an event
+// about a pod names the pod as related.
 //
 // Thread rule: every method is safe from any thread.
 #pragma once
@@ -18,21 +18,21 @@
 
 namespace ringmaster::controllers {
 
-// Some minutes of a busy operator.
+// Enough for some minutes of a busy operator.
 inline constexpr std::size_t kMostEventsWaiting = 2000;
 
 class EventWriter {
  public:
-  // `instance`: of the operator, as events name it. `pods` outlives the writer. `dropped`: called
-  // for each event that can't be kept until it is written; may be null. `most_waiting`: so many are
-  // kept; 0: none, so none is written.
+  // `instance` is the operator's name in events. `pods` outlives the writer. `dropped` is called
+  // for each event that the full queue drops; it may be null. `most_waiting` is the size of the
+  // queue; with 0 no events are written.
   EventWriter(std::shared_ptr<kube::KubeApi> api, const std::string& instance,
               const runtime::Informer* pods, std::function<void()> dropped = nullptr,
               std::size_t most_waiting = kMostEventsWaiting);
 
-  // Doesn't wait for the API server.
+  // Returns without waiting for the API server.
   void EmitEvent(const api::HorovodJob& job, const planner::Event& event);
-  // False: not all of them are written within `timeout`.
+  // Returns false if not all events are written within `timeout`.
   bool Flush(std::chrono::milliseconds timeout) { return queue_.Flush(timeout); }
 
  private:

@@ -16,7 +16,7 @@ using kube::ErrorCode;
 using kube::Json;
 using runtime::MetaField;
 
-// Others write the pod at the same time: the kubelet, mostly.
+// Other clients, mostly the kubelet, write the pod at the same time.
 constexpr int kTries = 5;
 
 const Json& Finalizers(const Json& pod) {
@@ -45,7 +45,8 @@ kube::Result<void> RemoveFinalizer(kube::KubeApi& api, const Json& pod, bool as_
     if (MetaField(live, "uid") != uid || !HasFinalizer(live)) return {};
     Json rest = Finalizers(live);
     rest.erase(std::remove(rest.begin(), rest.end(), Json(api::kProofFinalizer)), rest.end());
-    // A merge patch replaces the whole list, so it must be the list that we have read.
+    // A merge patch replaces the whole list, so the version makes sure that the list is the one we
+    // read.
     const Json patch = {{"metadata",
                          {{"uid", uid},
                           {"resourceVersion", MetaField(live, "resourceVersion")},

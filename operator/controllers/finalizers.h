@@ -14,13 +14,13 @@ namespace ringmaster::controllers {
 void AddFinalizer(nlohmann::json& pod);
 bool HasFinalizer(const nlohmann::json& pod);
 
-// Ok too if the pod is gone, or a newer one has its name. `as_seen`: fails with kConflict if the
-// pod was written since it was read, because the decision to let it go may be out of date.
+// Succeeds too if the pod is gone or a newer pod has its name. `as_seen`: fails with kConflict if
+// the pod was changed since it was read, because the decision to release it may be outdated.
 kube::Result<void> RemoveFinalizer(kube::KubeApi& api, const nlohmann::json& pod,
                                    bool as_seen = false);
 
-// Takes the finalizer off every worker pod (ns empty: of all namespaces), for uninstalling: after
-// it nobody would do it. Returns how many had one.
+// Removes the finalizer from every worker pod (`ns` empty: in all namespaces), for uninstalling:
+// without the operator no one else removes it. Returns how many pods had it.
 kube::Result<int> ClearFinalizers(kube::KubeApi& api, const std::string& ns);
 
 }  // namespace ringmaster::controllers

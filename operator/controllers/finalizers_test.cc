@@ -1,4 +1,4 @@
-// Taking the finalizer off while others write the pod, or take it away.
+// Removes the finalizer while other clients write or delete the pod.
 #include "operator/controllers/finalizers.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// FOR TESTS: promises of the code between the planner and the API server, each of which a
-// simulation takes out to see what breaks (sidecar/app/glue_clauses.md). The product keeps all.
+// FOR TESTS: rules that the code between planner and API server obeys. A simulation disables each
+// of them to see what breaks (sidecar/app/glue_clauses.md). The product obeys all.
 //
 // Plain data.
 #pragma once
@@ -7,9 +7,9 @@
 namespace ringmaster::controllers {
 
 struct Forgets {
-  bool versions = false;     // the record is written over whatever is there
-  bool lineages = false;     // a lineage begins without the job's status saying so first
-  bool old_reports = false;  // a sidecar that comes back is asked anew what it has promised
+  bool versions = false;     // the record is written whatever its resourceVersion
+  bool lineages = false;     // a lineage begins before the job's status says so
+  bool old_reports = false;  // the report of a returning sidecar is not reset
 };
 
 }  // namespace ringmaster::controllers

@@ -18,7 +18,7 @@ namespace {
 
 using kube::Json;
 
-// The API server does it for pods that are written: what is limited and not requested is requested.
+// Sets missing requests to the limits, as the API server does for pods that are written.
 void RequestWhatIsLimited(Json& pod) {
   for (const char* list : {"containers", "initContainers"}) {
     const auto containers = pod["spec"].find(list);
@@ -33,7 +33,8 @@ void RequestWhatIsLimited(Json& pod) {
   }
 }
 
-// A gate of somebody else stays when ours is lifted: until that goes, too, the pod takes nothing.
+// Another owner's gate remains when ours is removed. Until that one is removed, too, the pod takes
+// nothing.
 std::shared_ptr<const Json> AsAsked(std::shared_ptr<const Json> pod) {
   const Json& gates = fields::ListAt(*pod, "/spec/schedulingGates");
   const bool others = std::any_of(gates.begin(), gates.end(), [](const Json& gate) {
@@ -47,8 +48,8 @@ std::shared_ptr<const Json> AsAsked(std::shared_ptr<const Json> pod) {
 
 bool MayStart(const planner::PodFacts& pod) { return !pod.gated && !pod.leaving() && !pod.ended(); }
 
-// Paths of pods that may start or have started. What is held for one of them stays so until the
-// count of the nodes has seen it run: it may hear of that later than this look has.
+// Paths of pods that may start or have started. Their places stay held until the capacity cache has
+// seen them run, which may be later than this reconcile has.
 std::vector<std::string> Started(const planner::Snapshot& snapshot) {
   std::vector<std::string> started;
   for (const planner::PodFacts& pod : snapshot.pods) {
@@ -59,7 +60,7 @@ std::vector<std::string> Started(const planner::Snapshot& snapshot) {
   return started;
 }
 
-// And where those of its pods are that may start or have started, and stay.
+// Also finds the domain of the job's pods that may start or have started, and stay.
 scheduler::Nearness NearnessOf(const planner::Snapshot& snapshot) {
   const api::TopologyPolicy& topology = snapshot.job.spec.run_policy.scheduling_policy.topology;
   scheduler::Nearness near{.label = topology.label, .required = topology.required};
@@ -79,7 +80,7 @@ bool SomeWait(const planner::Snapshot& snapshot, const planner::Decision& wishes
 
 planner::Decision GangAdmission::Plan(planner::Snapshot* snapshot) {
   if (snapshot->grouped) {
-    // The scheduler decides for all of its pods together.
+    // The Kubernetes scheduler decides for all pods of the group together.
     Forget(snapshot->job.Key());
     planner::Decision decision = planner::Plan(*snapshot);
     for (planner::PodCreate& create : decision.creates) create.grouped = true;
@@ -87,11 +88,11 @@ planner::Decision GangAdmission::Plan(planner::Snapshot* snapshot) {
   }
   if (loop_ == nullptr) return planner::Plan(*snapshot);
   if (snapshot->queue) {
-    // Its queue has decided for all of its pods together.
+    // The job's queue has decided for all its pods together.
     Forget(snapshot->job.Key());
     return planner::Plan(*snapshot);
   }
-  // What the job would take if everything fitted.
+  // Plans first as if everything fitted, to find out what the job would take.
   snapshot->gang_fit = scheduler::GangFit{.fit = std::numeric_limits<int>::max()};
   snapshot->demands = loop_->DemandsOn(snapshot->job.Key());
   snapshot->nodes_within = nodes_within_;
@@ -104,7 +105,7 @@ planner::Decision GangAdmission::Plan(planner::Snapshot* snapshot) {
   if (wishes.gang_sizes.empty()) {
     loop_->Withdraw(snapshot->job.Key(), started);
     if (!SomeWait(*snapshot, wishes)) return wishes;
-    // What it wishes says that all fits; what people read must not.
+    // This plan assumed that everything fits, so its messages must not reach people.
     snapshot->gang_fit = undecided;
     return planner::Plan(*snapshot);
   }
@@ -133,7 +134,7 @@ void GangAdmission::Forget(const std::string& job_key) {
   loop_->Withdraw(job_key, started);
 }
 
-// What a priority class stands for is only known of pods that are there.
+// The value of a priority class is known only from existing pods.
 std::optional<GangAdmission::Importance> GangAdmission::ImportanceOf(
     const api::HorovodJob& job) const {
   for (const auto& pod : pods_->Indexed(job.ns, job.Key())) {
@@ -156,9 +157,9 @@ std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
   const auto importance = ImportanceOf(job);
   request.calls_alone = job.status.times_given_back > 0;
   request.priority = importance.value_or(Importance()).priority;
-  // Whose pods have been let start in vain more than once takes nothing from others: what the
-  // scheduler sees is not what is counted here. Nor does a job before all pods stand that it needs
-  // to start: the API server may refuse them.
+  // A job whose pods were admitted in vain more than once takes nothing from others, because the
+  // Kubernetes scheduler evidently sees less room than is counted here. Neither does a job take
+  // anything before all the pods that it needs exist: the API server may refuse some.
   request.preempts = importance && importance->preempts && job.status.times_given_back < 2 &&
                      wishes.least_creates == 0;
   for (const planner::PodAdmit& pod : wishes.admits) {

@@ -20,24 +20,25 @@ namespace ringmaster::controllers {
 
 class GangAdmission {
  public:
-  // All outlive it. `loop` is null where nobody counts the nodes: pods aren't gated then.
-  // `nodes_within`: Snapshot::nodes_within.
+  // All arguments outlive it. `loop` is null if free capacity is not tracked; pods then have no
+  // gate. `nodes_within`: see Snapshot::nodes_within.
   GangAdmission(AdmissionLoop* loop, const runtime::Informer* pods, PodOptions options,
                 std::optional<std::chrono::seconds> nodes_within = std::nullopt)
       : loop_(loop), pods_(pods), options_(std::move(options)), nodes_within_(nodes_within) {}
 
-  // Sets gang_fit of `snapshot`. What the decision admits, or makes without a gate, has a place
-  // held for it.
+  // Sets gang_fit of `snapshot`. Places are held for the pods that the decision admits, or creates
+  // without a gate.
   planner::Decision Plan(planner::Snapshot* snapshot);
-  // The job asks for nothing, and nothing is held for pods of it that aren't there.
+  // The job asks for nothing any more; places held for its pods are freed, unless the pods may
+  // start.
   void Forget(const std::string& job_key);
 
  private:
-  // nullopt: the cache has moved on, and the next look is about to come.
+  // nullopt: the cache has newer pods than the snapshot, so another reconcile follows soon.
   std::optional<scheduler::AdmissionRequest> RequestOf(const planner::Snapshot& snapshot,
                                                        const planner::Decision& wishes) const;
 
-  // As its pods have it from the priority class; nullopt: of none it is known.
+  // Priority as the job's pods have it from their priority class; nullopt: no pod has one yet.
   struct Importance {
     int priority = 0;
     bool preempts = true;

@@ -9,7 +9,7 @@ namespace {
 
 using kube::Json;
 
-// A job of two pods that want a CPU each, before a node.
+// A job of two pods that request a CPU each, and one node.
 class GangAdmissionTest : public testing::PartsTest {
  protected:
   GangAdmissionTest() {
@@ -87,7 +87,7 @@ TEST_F(GangAdmissionTest, PodsThatHaveToBeTogetherAreMadeForOneDomainAndLaterOne
   ASSERT_EQ(Granted(decision), 2);
   for (const planner::PodCreate& create : decision.creates) EXPECT_EQ(create.domain, "b");
 
-  // They were made, and one is lost: its successor has no place in the same rack.
+  // Both were created, and one was lost: its replacement has no room in the same rack.
   planner::PodFacts there;
   there.name = "digits-worker-1";
   there.uid = "1";
@@ -142,7 +142,7 @@ TEST_F(GangAdmissionTest, AJobWhosePodsAreRefusedLeavesItsRoomToOthersMeanwhile)
   EXPECT_EQ(Granted(admission_.Plan(&other)), 2);
 }
 
-// One of the three counts as there, has ended well, and two are not a size that is allowed.
+// One of the three has ended well and counts, and two are not an allowed size.
 TEST_F(GangAdmissionTest, WhereNoSizeIsOfUseNobodySaysThatThereIsNoRoom) {
   Cpus(9);
   MakeGated();
@@ -161,7 +161,7 @@ TEST_F(GangAdmissionTest, WhereNoSizeIsOfUseNobodySaysThatThereIsNoRoom) {
 TEST_F(GangAdmissionTest, WhatIsForgottenKeepsThePlacesOfPodsThatAreThere) {
   Cpus(2);
   EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 2);
-  MakePod(0);  // and the count of the nodes has not heard of it
+  MakePod(0);  // the capacity cache has not seen it yet
   admission_.Forget(snapshot_.job.Key());
   planner::Snapshot other = snapshot_;
   other.job.name = "other";
@@ -170,7 +170,8 @@ TEST_F(GangAdmissionTest, WhatIsForgottenKeepsThePlacesOfPodsThatAreThere) {
   EXPECT_EQ(Granted(admission_.Plan(&other)), 1);
 }
 
-// Neither has a gated pod. They have stood in line for as long, and by its name the other is first.
+// A gated pod has no priority either. The two jobs have waited equally long, so the other comes
+// first by name.
 TEST_F(GangAdmissionTest, PodsThatAreNotMadeYetHaveThePriorityOfThoseThatAre) {
   MakePod(0, {{"spec", {{"priority", 7}}}});
   snapshot_.pods.push_back(ReadPod(Pod(0)));
@@ -192,8 +193,7 @@ TEST_F(GangAdmissionTest, PodsThatAreNotMadeYetHaveThePriorityOfThoseThatAre) {
   loop_.Stop();
 }
 
-// Two pods of the job run, on all the CPUs that there are, and one of them is enough; the other job
-// needs one.
+// Two pods of the job run on all CPUs, and one of them would be enough; the other job needs one.
 class PreemptionByClassTest : public GangAdmissionTest {
  protected:
   PreemptionByClassTest() {
@@ -229,8 +229,8 @@ class PreemptionByClassTest : public GangAdmissionTest {
     pods_.Observe(*made);
     other_.pods.push_back(ReadPod(*made));
   }
-  // It asks, and a pass has decided since then: for one that stands behind another nobody else
-  // does.
+  // Asks, lets a pass decide and asks again, because no pass is requested otherwise for a job
+  // behind another one.
   bool Waits() {
     planner::Snapshot look = other_;
     admission_.Plan(&look);
@@ -287,7 +287,7 @@ TEST_F(PreemptionByClassTest, NeverMeansNever) {
 
 TEST_F(PreemptionByClassTest, AnUnknownPriorityTakesNothing) {
   MakePod(2, {{"spec", {{"nodeName", "a"}, {"priority", -5}}}});
-  EXPECT_THAT(Drained(), ::testing::IsEmpty());  // and its priority is known
+  EXPECT_THAT(Drained(), ::testing::IsEmpty());  // now its priority is known
   Wait(Json::object());
   ASSERT_TRUE(Waits());
   EXPECT_THAT(Drained(), ::testing::IsEmpty());
@@ -301,7 +301,7 @@ TEST_F(PreemptionByClassTest, AJobWhosePodsWereGivenBackTwiceTakesNothing) {
   EXPECT_THAT(Drained(), ::testing::IsEmpty());
 }
 
-// The API server may refuse the second one, again and again.
+// The API server may refuse the second pod repeatedly.
 TEST_F(PreemptionByClassTest, AJobTakesNothingBeforeAllPodsStandThatItNeedsToStart) {
   other_.job.spec.worker.replicas = 2;
   other_.job.spec.elastic_policy.min_replicas = 2;

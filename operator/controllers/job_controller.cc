@@ -20,9 +20,9 @@ using kube::ErrorCode;
 using kube::Json;
 using runtime::MetaField;
 
-// While the first lists are on their way.
+// How often the caches are checked during the first lists.
 constexpr std::chrono::milliseconds kLookAtCaches{10};
-// What the last looks had to say is written for so long before the operator stops.
+// How long a stopping operator waits for the last events to be written.
 constexpr std::chrono::milliseconds kLastEvents{2000};
 
 double ThreadCpuSeconds() {
@@ -35,14 +35,14 @@ std::string KeyOf(const Json& object) {
   return MetaField(object, "namespace") + "/" + MetaField(object, "name");
 }
 
-// Half of an object in memory, and nobody here reads them.
+// Removes managedFields: they are half of an object in memory, and the operator doesn't read them.
 Json WithoutManagedFields(Json object) {
   const auto metadata = object.find("metadata");
   if (metadata != object.end() && metadata->is_object()) metadata->erase("managedFields");
   return object;
 }
 
-// It is about to be evicted or preempted.
+// The pod is about to be evicted or preempted.
 bool IsDisrupted(const Json& pod) {
   const Json& conditions = fields::ListAt(pod, "/status/conditions");
   return std::any_of(conditions.begin(), conditions.end(), [](const Json& condition) {
@@ -56,8 +56,8 @@ bool IsLeaving(const Json& pod) {
          fields::ObjectAt(pod, "/metadata/annotations").contains(api::kDrainAnnotation);
 }
 
-// The pod is on the node, or carries an announcement of its end (or of one that is called much
-// alike: a look too many does no harm).
+// The pod is on the node, or has an annotation about the announced end of this node (or of one
+// whose name contains this one's; an unnecessary reconcile does no harm).
 bool Concerns(const Json& pod, const std::string& node) {
   if (fields::TextAt(pod, "/spec/nodeName") == node) return true;
   const Json& annotations = fields::At(pod, "/metadata/annotations");
@@ -94,7 +94,8 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarRegistry
   if (admission_ != nullptr) admission_->SetNodeCallRules(options_.node_calls);
 }
 
-// One watch for all. Who counts the nodes has to see every pod of the cluster.
+// One watch serves all. Gang admission counts free capacity, so it must see every pod of the
+// cluster.
 runtime::InformerOptions JobController::PodCacheOptions() const {
   runtime::InformerOptions options{.keep = SlimPod, .index = JobKeyOf};
   if (!options_.gang_admission) {
@@ -114,7 +115,7 @@ runtime::InformerOptions JobController::PodCacheOptions() const {
 void JobController::OnPod(const Json& pod, bool deleted) {
   if (admission_ != nullptr) admission_->OnPod(pod, deleted);
   if (!IsWorkerPod(pod)) return;
-  // A pod that leaves has a deadline; those that come have none.
+  // A leaving pod has a deadline; a new one has none.
   if (IsLeaving(pod)) {
     queue_.AddFirst(JobKeyOf(pod));
   } else {
@@ -175,8 +176,9 @@ kube::Result<void> JobController::Start(std::stop_token stop) {
   jobs_.Start();
   pods_.Start();
   if (child_objects_ != nullptr) child_objects_->Start();
-  // Without Kueue there is nothing to list, and it may be installed later: only an answer is waited
-  // for, also a refusal, so that jobs in queues are not told that nobody can say.
+  // Without Kueue there is nothing to list, and it may be installed later. So we wait only for an
+  // answer, which may be a refusal, so that jobs in queues are not told that their state is
+  // unknown.
   job_queue_.Start();
   if (admission_ != nullptr) nodes_.Start();
   if (auto synced = AwaitCaches(std::move(stop)); !synced) {
@@ -222,7 +224,7 @@ kube::Result<void> JobController::AwaitCaches(std::stop_token stop) {
   }
 }
 
-// Those without which nothing is decided.
+// The caches that must be synced before anything is decided.
 std::vector<const runtime::Informer*> JobController::Caches() const {
   std::vector<const runtime::Informer*> caches = {&jobs_, &pods_};
   if (admission_ != nullptr) caches.push_back(nodes_.cache());
@@ -244,7 +246,7 @@ void JobController::Stop() {
   records_->SetJobWriteHandler(nullptr);
   for (std::jthread& thread : threads_) thread.request_stop();
   const bool worked = !threads_.empty();
-  threads_.clear();  // joins
+  threads_.clear();  // joins the threads
   if (worked) (void)reconciler_.FlushEvents(kLastEvents);
   jobs_.Stop();
   pods_.Stop();

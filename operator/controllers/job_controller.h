@@ -1,7 +1,7 @@
-// Watches HorovodJobs, their pods and what else concerns them, and hands the jobs that have changed
-// to the reconciler.
+// Watches HorovodJobs, their pods and whatever else concerns them, and passes jobs that have
+// changed to the reconciler.
 //
-// Thread rule: Start and Stop from one thread. `workers` threads reconcile, one job at a time each.
+// Thread rule: Start and Stop from one thread. `workers` threads reconcile, each one job at a time.
 #pragma once
 
 #include <chrono>
@@ -30,13 +30,13 @@ class Metrics;
 
 struct JobControllerOptions {
   PodOptions pod;
-  // Service, PodDisruptionBudget, NetworkPolicy and Secret of each job; none: the local cluster.
+  // Service, PodDisruptionBudget, NetworkPolicy and Secret of each job; none on the local cluster.
   std::optional<ChildObjectOptions> child_objects;
   std::vector<std::string> watch_namespaces;  // empty: all
-  // Pods start together or not at all: minReplicas have to find a node at the same time. Reads all
-  // nodes and pods of the cluster.
+  // Pods start together or not at all: minReplicas of them must fit on nodes at the same time. This
+  // reads all nodes and pods of the cluster.
   bool gang_admission = false;
-  bool kueue = false;  // jobs may name a queue of Kueue
+  bool kueue = false;  // jobs may name a Kueue queue
   // Which jobs' pods may stand Pending so that an autoscaler makes nodes for them, and for how
   // long.
   scheduler::NodeCallRules node_calls;
@@ -44,17 +44,16 @@ struct JobControllerOptions {
   std::string instance = "ringmaster-operator";
   // Pods carry the finalizer that keeps them until their death is proven or doesn't matter.
   bool proof_finalizer = true;
-  // Node objects are removed by the cloud alone, after their instances: a node that is gone is
-  // proof then.
+  // Only the cloud removes Node objects, after their instances: a missing node then proves death.
   bool trust_node_deletion = false;
   std::vector<std::string> disruption_taints = planner::DefaultDisruptionTaints();
-  // Why a pod's containers haven't begun is looked for after so long on a node.
+  // How long a pod may be on a node without running containers before the reason is looked for.
   std::chrono::milliseconds preparation_patience{20'000};
   int workers = 2;
   std::chrono::milliseconds sync_timeout{60'000};
   runtime::WorkQueueOptions queue;
   Metrics* metrics = nullptr;     // may be null; else it outlives the controller
-  std::size_t calls_at_once = 8;  // to make the pods of one job
+  std::size_t calls_at_once = 8;  // when the pods of one job are created
   std::size_t most_events_waiting = kMostEventsWaiting;
   runtime::Clock clock;
 };
@@ -65,18 +64,18 @@ class JobController {
                 QuorumRecordStore* records, JobControllerOptions options);
   ~JobController();
 
-  // Returns when the caches hold what the API server has; the error says why they don't, or that
-  // `stop` was requested.
+  // Returns when the caches are synced. The error says why they are not, or that `stop` was
+  // requested.
   kube::Result<void> Start(std::stop_token stop = {});
-  // Ends when what is being reconciled is done.
+  // Returns when the reconciles in progress have ended.
   void Stop();
 
-  // Instead of Start, for who has no threads (a simulator, with a clock of its own): Listen, then
-  // Take for what watches would say, and LookAtNext when it is time for that.
+  // For a simulator without threads and with a clock of its own, instead of Start: call Listen
+  // once, Take for each event that a watch would bring, and LookAtNext when a job is due.
   void Listen();
   void Take(const kube::Resource& resource, kube::WatchEvent event);
   std::optional<runtime::WorkQueue::TimePoint> NextLook() const { return queue_.NextDue(); }
-  // Reconciles the job that is due; one has to be, or this waits for it. False: `stop`.
+  // Reconciles the job that is due, or waits for one. Returns false if `stop` was requested.
   bool LookAtNext(std::stop_token stop = {});
 
   struct State {
@@ -84,7 +83,7 @@ class JobController {
     runtime::WorkQueue::Stats queue;
   };
   State state() const;
-  // As the caches have them.
+  // The objects of the caches.
   std::vector<runtime::ObjectPtr> Jobs() const { return jobs_.All(); }
   std::vector<runtime::ObjectPtr> Pods() const { return pods_.All(); }
 
@@ -105,7 +104,7 @@ class JobController {
   runtime::WorkQueue queue_;
   std::unique_ptr<AdmissionLoop> admission_;  // null: no gang admission
   runtime::Informer jobs_;
-  runtime::Informer pods_;  // stored: those of jobs
+  runtime::Informer pods_;  // stores only the pods of jobs
   NodeWatcher nodes_;
   std::unique_ptr<ChildObjects> child_objects_;  // null on the local cluster
   JobQueue job_queue_;

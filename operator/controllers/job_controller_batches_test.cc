@@ -1,5 +1,5 @@
-// Many pods are being made, slowly, when a pod that trains is asked to leave: it hears of that
-// while most of them are still to be made.
+// While many pods are being created slowly, a training pod is asked to leave: it is told so before
+// most of the others are created.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -19,27 +19,27 @@ using testing::Call;
 using testing::JobControllerCallsTest;
 
 constexpr std::chrono::seconds kSoon{10};
-constexpr int kPods = 150;  // more than one look makes
+constexpr int kPods = 150;  // more than one reconcile creates
 
-// Pods are made as far as the test lets them.
+// Pods are created only as far as the test allows.
 class BatchesTest : public JobControllerCallsTest {
  protected:
   void TearDown() override {
     LetThrough(10 * kPods);
-    controller_->Stop();  // before what its calls are counted in
+    controller_->Stop();  // before the members that its calls use
   }
-  // From now on; calls for pods of jobs whose names begin so.
+  // Holds the creation of pods of jobs whose names begin with `jobs`.
   void HoldCreations(const std::string& jobs) {
     api_->SetBefore([this, jobs](const Call& call) {
       if (call.verb != "create" || call.resource != "pods" || call.name.rfind(jobs, 0) != 0) return;
       std::unique_lock lock(mu_);
       const int mine = ++begun_;
       begun_of_[call.name.substr(0, call.name.find("-worker"))] += 1;
-      // Longer than the test waits for anything: what has not come by then comes too late.
+      // Longer than any wait of the test: a call that is held until then is too late.
       (void)let_through_.wait_for(lock, 5 * kSoon, [&] { return mine <= allowed_; });
     });
   }
-  // So many more.
+  // Allows this many further pods.
   void LetThrough(int pods) {
     const std::lock_guard lock(mu_);
     allowed_ += pods;
@@ -57,11 +57,11 @@ class BatchesTest : public JobControllerCallsTest {
     for (int i = 3; i < kPods; ++i) cluster_->NeverReady(planner::PodName(job, i));
     Apply(job, {{"elasticPolicy", {{"maxReplicas", kPods}}}, {"worker", {{"replicas", pods}}}});
   }
-  // Returns when the controller has heard of it.
+  // Patches the pod, and returns when the controller has seen that.
   void Ask(const std::string& pod, const Json& patch, const std::string& subresource = "") {
     ASSERT_TRUE(
         store_api_.Patch(kube::Pods(), "default", pod, patch, {.subresource = subresource}));
-    // Changes are heard of one after the other, so who has this one has that one, too.
+    // Changes are seen in order, so a controller that has seen the second has seen the first.
     ASSERT_TRUE(store_api_.Patch(kube::Pods(), "default", "digits-worker-0",
                                  {{"metadata", {{"annotations", {{"heard", "yes"}}}}}}, {}));
     ASSERT_TRUE(Until([&] { return Heard("digits-worker-0"); }, kSoon));
@@ -73,7 +73,7 @@ class BatchesTest : public JobControllerCallsTest {
     }
     return false;
   }
-  // The others go on without the pod.
+  // The other pods continue without the pod.
   bool HasLeft(const std::string& pod) {
     const auto members = cluster_->Members();
     return members.size() == 2 && std::count(members.begin(), members.end(), pod) == 0;
@@ -83,7 +83,7 @@ class BatchesTest : public JobControllerCallsTest {
     EXPECT_TRUE(Until([&] { return HasLeft(pod); }, kSoon));
     EXPECT_LT(Begun(), kPods / 2) << "most of them are still to be made";
   }
-  // Three of them train, the fourth to the last are being made.
+  // Three pods train, and the fourth to the last are being created.
   void ScaleUp() {
     ASSERT_NO_FATAL_FAILURE(ApplyMany("digits", 3));
     ASSERT_TRUE(Trains(3));
@@ -97,8 +97,9 @@ class BatchesTest : public JobControllerCallsTest {
     EXPECT_TRUE(Until([&] { return Status().replicas >= kPods; }));
   }
 
-  static constexpr int kMade = 5;   // in the middle of a batch
-  static constexpr int kMore = 16;  // two batches: what has begun, and the looks that mark and tell
+  static constexpr int kMade = 5;  // in the middle of a batch
+  // Two batches: calls in progress, and the reconciles that mark the pod and tell its sidecar.
+  static constexpr int kMore = 16;
   const Json drain_ = {{"metadata", {{"annotations", {{api::kDrainAnnotation, "Requested"}}}}}};
 
  private:

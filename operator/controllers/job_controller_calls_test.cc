@@ -1,5 +1,5 @@
-// What the controller asks of the API server, and about which objects: preconditions, whose objects
-// it touches, and what it leaves alone while the API server refuses.
+// Which calls the controller makes about which objects: preconditions, ownership, and what it
+// leaves alone while the API server refuses.
 #include "operator/api/labels.h"
 #include "operator/controllers/finalizers.h"
 #include "operator/controllers/job_controller.h"
@@ -26,7 +26,7 @@ TEST_F(JobControllerCallsTest, EveryDeletionNamesTheUidThatItMeans) {
   Change({{"worker", {{"replicas", 2}}}});
   ASSERT_TRUE(Until([&] { return !api_->Calls("delete", "pods").empty(); }));
   ASSERT_TRUE(Trains(2));
-  const std::size_t fakes = 1;  // the fake kubelet's own has no uid, and no need of one
+  const std::size_t fakes = 1;  // the fake kubelet's own call has no uid, and needs none
   std::size_t without = 0;
   for (const Call& call : api_->Calls("delete", "pods")) without += call.body == "" ? 1 : 0;
   EXPECT_LE(without, fakes);
@@ -35,7 +35,7 @@ TEST_F(JobControllerCallsTest, EveryDeletionNamesTheUidThatItMeans) {
   EXPECT_EQ(api_->Calls("delete", "horovodjobs")[0].body, uid);
 }
 
-// A proof of death, say, on a pod that has taken the name of the dead one.
+// For example, a proof of death on a pod that has taken the name of the dead one.
 TEST_F(JobControllerCallsTest, EveryMarkNamesTheUidThatItMeans) {
   const std::string uid =
       runtime::MetaField(Apply("digits", {{"worker", {{"replicas", 3}}}}), "uid");
@@ -58,7 +58,7 @@ TEST_F(JobControllerCallsTest, APodThatHasTakenTheNameOfAnotherGetsNoneOfItsMark
   ASSERT_TRUE(Trains(2));
   const Json first = Get(kube::Pods(), "digits-worker-1");
   std::atomic<bool> swapped = false;
-  // Just before the pod is marked it goes, and somebody else's takes its name.
+  // Just before the pod is annotated, it is replaced by another owner's pod with the same name.
   api_->SetRefuse([&](const Call& call) -> std::optional<ErrorCode> {
     const bool marks = call.verb == "patch" && call.name == "digits-worker-1" &&
                        call.body.contains("/metadata/annotations"_json_pointer);
@@ -90,7 +90,7 @@ TEST_F(JobControllerCallsTest,
     }
     return std::nullopt;
   });
-  // On a node, and nobody has heard of its sidecar; it is one too many.
+  // This pod has a node, its sidecar has never connected, and it is not needed.
   Json late = Stranger("digits-worker-7", "digits", uid);
   late["spec"]["nodeName"] = "n";
   ASSERT_TRUE(api_->Create(kube::Pods(), "default", late));
@@ -106,7 +106,7 @@ TEST_F(JobControllerCallsTest,
   EXPECT_TRUE(HasFinalizer(Get(kube::Pods(), "digits-worker-7")));
 }
 
-// Its sidecars are on their way; what they have said to the one before it is not in any object.
+// Its sidecars have not reconnected yet; what they told its predecessor is in no object.
 TEST_F(JobControllerCallsTest, AnOperatorThatBeginsFailsNoJobForAWordThatItHasNotHeard) {
   Apply();
   ASSERT_TRUE(Trains(2));
@@ -226,7 +226,7 @@ class LabelsTest : public JobControllerCallsTest {
     const auto calls = api_->Calls("patch", "pods");
     return std::count_if(calls.begin(), calls.end(), PutsLabelsBack);
   }
-  // Each label in turn is taken off the pod, or another value is there, and nothing else happens.
+  // Removes or changes each label of the pod in turn, and expects that only the label is restored.
   void ExpectRestored(const std::string& pod) {
     const Json before = Get(kube::Pods(), pod);
     const std::size_t creates = api_->Calls("create", "pods").size();
@@ -283,7 +283,7 @@ TEST_F(LabelsTest, WhatDoesNotHelpIsTriedMoreAndMoreSlowlyAndNoPodIsMadeMeanwhil
   ASSERT_NO_FATAL_FAILURE(try_in_vain());
   api_->SetRefuse(nullptr);
   ASSERT_TRUE(Until([&] { return Labels("digits-worker-0") == before; }));
-  // As by a webhook that wants it so.
+  // As by a webhook that removes the labels.
   api_->SetChanged([](const Call& call, Json& patch) {
     if (PutsLabelsBack(call)) patch["metadata"].erase("labels");
   });
@@ -334,7 +334,7 @@ TEST_F(LabelsTest, WhoseAPodIsThatHasNeitherLabelNorOwnerNobodyKnows) {
   EXPECT_TRUE(HasFinalizer(Get(kube::Pods(), "alone")));
 }
 
-// Two jobs in one namespace; the other one is nobody's to touch.
+// Two jobs in one namespace; the other one must not be touched.
 class OtherJobTest : public JobControllerCallsTest {
  protected:
   void MakeOther() {
@@ -365,7 +365,7 @@ TEST_F(OtherJobTest, PodsAreNoOrphansWhileNobodyKnowsWhetherTheirJobLives) {
   Apply();
   ASSERT_TRUE(Trains(2));
   controller_->Stop();
-  // Its owner is unknown to the cache, and the API server doesn't answer.
+  // The cache doesn't know the owner, and the API server doesn't answer.
   ASSERT_TRUE(api_->Create(kube::Pods(), "default", Stranger("lost-worker-7", "lost", "")));
   std::atomic<int> asked = 0;
   api_->SetRefuse([&](const Call& call) -> std::optional<ErrorCode> {
@@ -403,7 +403,7 @@ TEST_F(JobControllerCallsTest, ALineageBeginsOnlyIfThePodsAsTheyAreListedAllowIt
   ASSERT_TRUE(Until([&] {
     return Status().state == "Suspended" && Get(kube::Pods(), "digits-worker-0").is_null();
   }));
-  // One of which the cache knows nothing may be in a view.
+  // A pod that the cache lacks may be in a view.
   const std::string uid = runtime::MetaField(Get(kube::HorovodJobs(), "digits"), "uid");
   Json hidden = Stranger("digits-worker-7", "digits", uid);
   hidden["metadata"]["uid"] = "hidden";
@@ -445,8 +445,9 @@ TEST_F(JobControllerCallsTest, AStatusThatSaysTheSameIsNotWrittenAgain) {
   ASSERT_TRUE(Trains(2));
   ASSERT_TRUE(Until([&] { return controller_->state().queue.depth == 0; }));
   const std::size_t before = api_->Calls("update", "horovodjobs").size();
-  const std::size_t reads = api_->Calls("get", "horovodjobs").size();  // as its record was made
-  // Looks at the job that change nothing.
+  // Reads for the creation of its record.
+  const std::size_t reads = api_->Calls("get", "horovodjobs").size();
+  // Reconciles of the job that change nothing.
   for (int i = 0; i < 3; ++i) {
     const std::uint64_t adds = controller_->state().queue.adds;
     ASSERT_TRUE(api_->Patch(kube::Pods(), "default", "digits-worker-0",
@@ -489,7 +490,7 @@ TEST_F(JobControllerCallsTest, ADeathThatSomebodyVouchesForIsForcedByUid) {
   EXPECT_EQ(deletes[before].body, uid);
 }
 
-// An API server whose schema lets through what the parser refuses.
+// An API server whose schema allows what the parser refuses.
 class InvalidJobTest : public JobControllerCallsTest {
  protected:
   InvalidJobTest() : JobControllerCallsTest("") {}

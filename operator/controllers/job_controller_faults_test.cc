@@ -1,4 +1,4 @@
-// An API server that refuses: the controller says so, and does not turn round hot.
+// An API server that refuses: the controller reports it, and does not retry without pauses.
 #include "operator/controllers/testing/controller_fixture.h"
 #include "operator/controllers/testing/fake_cluster.h"
 
@@ -29,7 +29,8 @@ TEST_P(JobControllerFaultsTest, RefusedPodsAreTriedAgainMoreAndMoreSlowlyAndLate
   Apply(2);
   ASSERT_TRUE(Until([&] { return door_->pod_creates() >= 2; }));
   (void)Until([] { return false; }, milliseconds(1500));
-  // 50, 100, 200, 400, 800 ms: five rounds of two pods, and one or two for news of the job itself.
+  // 50, 100, 200, 400, 800 ms: five tries of two pods, and one or two for changes of the job
+  // itself.
   EXPECT_LE(door_->pod_creates(), 2 * 8);
   EXPECT_GE(door_->pod_creates(), 4);
   door_->RefuseCreates(std::nullopt);
@@ -50,7 +51,7 @@ TEST_P(JobControllerFaultsTest, LookingAtTheJobForOtherReasonsIsNoNewTry) {
     ASSERT_TRUE(touched) << touched.error().message;
     (void)Until([] { return false; }, milliseconds(10));
   }
-  // Forty looks, in which the waits of 200, 400, 800 ms let a few tries through, more on a slow
+  // Forty reconciles, in which the pauses of 200, 400, 800 ms allow a few tries, more on a slow
   // machine.
   EXPECT_LT(door_->pod_creates() - before, 20);
 }
@@ -83,7 +84,7 @@ TEST_P(JobControllerFaultsTest, ARecordThatIsRefusedIsSaidAndNotAskedForInALoop)
   EXPECT_LE(door_->record_creates(), 8) << "50, 100, 200, 400, 800 ms";
   door_->Refuse(kube::ConfigMaps(), std::nullopt);
   EXPECT_TRUE(Until([&] { return Created().status && !cluster.Members().empty(); }));
-  controller_->Stop();  // before the API and the sidecars that it talks to
+  controller_->Stop();  // before the API and the sidecars that it uses
 }
 
 TEST_P(JobControllerFaultsTest, ARecordThatIsNoneIsSaid) {
@@ -126,14 +127,15 @@ TEST_P(JobControllerFaultsTest, AJobThatGoesWithItsNamespaceLeavesNoCallsBehind)
   ASSERT_TRUE(Until([&] { return door_->pod_creates() >= 2; }));
   ASSERT_TRUE(api_->Delete(kube::Namespaces(), "", team, {}));
   ASSERT_TRUE(Until([&] { return controller_->Jobs().empty(); }));
-  // What waits in the queue finds no job, and that's the end of it.
+  // Keys in the queue find no job and are dropped.
   ASSERT_TRUE(Until([&] { return controller_->state().queue.depth == 0; }));
   EXPECT_TRUE(Until([&] {
     const int before = door_->writes();
     (void)Until([] { return false; }, milliseconds(300));
     return door_->writes() == before;
   }));
-  // A namespace may take seconds to go, pods first; each refusal makes the next try later.
+  // A namespace may take seconds to disappear, pods first; each refusal makes the next pause
+  // longer.
   EXPECT_LE(door_->pod_creates(), 2 * 10) << "made again and again while the namespace went";
 }
 

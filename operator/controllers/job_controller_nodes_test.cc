@@ -1,4 +1,4 @@
-// The controller and nodes: proof of death, early warning, room.
+// The controller and nodes: proof of death, early warning, capacity.
 #include "operator/api/labels.h"
 #include "operator/controllers/finalizers.h"
 #include "operator/controllers/testing/job_controller_fixture.h"
@@ -19,7 +19,7 @@ TEST_P(JobControllerNodesTest, ALostPodThatIsForceDeletedStaysUntilItsNodeIsOutO
     return pods_->Members() == Names({0, 1, 3});
   })) << "it is replaced all the same";
   ASSERT_TRUE(HasFinalizer(PodObject("digits-worker-2")));
-  // Another look at the job, which changes nothing: there is no proof.
+  // Another reconcile of the job that changes nothing: there is no proof.
   Change({{"worker", {{"replicas", 4}}}});
   ASSERT_TRUE(Eventually([&] { return pods_->Members() == Names({0, 1, 3, 4}); }));
   ASSERT_TRUE(HasFinalizer(PodObject("digits-worker-2")));
@@ -47,7 +47,7 @@ TEST_P(JobControllerNodesTest, ANodeThatHasComeBackUnseenProvesNobodyDead) {
   PatchNode(
       "node-2",
       {{"spec", {{"taints", {{{"key", planner::kOutOfServiceTaint}, {"effect", "NoExecute"}}}}}}});
-  RestartOperator();  // so its cache has that for sure
+  RestartOperator();  // so its cache surely has that
   door_->StallWatch(kube::Nodes());
   PatchNode("node-2", {{"spec", {{"taints", nullptr}}}});
   PatchNode("node-2", {{"status", {{"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}},
@@ -108,7 +108,7 @@ TEST_P(JobControllerNodesTest, APodIsKeptOffANodeThatEndsForAsLongAsThatIsAnnoun
   PatchNode(
       "node-2",
       {{"spec", {{"taints", {{{"key", "karpenter.sh/disrupted"}, {"effect", "NoSchedule"}}}}}}});
-  RestartOperator();  // and its cache has that
+  RestartOperator();  // so its cache has that
   Json spec = kTolerateEverything;
   spec["worker"]["template"]["spec"]["schedulingGates"] = {{{"name", "example.com/not-yet"}}};
   Apply(2, spec);
@@ -172,7 +172,7 @@ TEST_P(JobControllerNodesTest, WithoutRightsOnNodesJobsRunWithoutEarlyWarning) {
   EXPECT_FALSE(HasEvent("DisruptionAnnounced"));
 }
 
-// As on a cloud, whose controller alone removes nodes.
+// As on a cloud where only the cloud's controller removes nodes.
 class TrustedNodesTest : public JobControllerTest {
  protected:
   void SetUp() override {

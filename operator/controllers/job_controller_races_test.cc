@@ -1,5 +1,5 @@
-// What happens between the controller's look and its act: another job's turn, another pod of that
-// name, a cache that is behind.
+// What may happen between the controller's observation and its action: another job's turn, another
+// pod with that name, an outdated cache.
 #include "operator/api/labels.h"
 #include "operator/controllers/finalizers.h"
 #include "operator/controllers/testing/calls_fixture.h"
@@ -16,7 +16,7 @@ using testing::JobControllerCallsTest;
 
 class RacesTest : public JobControllerCallsTest {
  protected:
-  // Another pod gets the name of `pod`, as somebody else's, and the caches know.
+  // Another owner's pod gets the name of `pod`, and the caches have it.
   void Replace(const std::string& pod, const Json& stranger) {
     ASSERT_TRUE(store_api_.Patch(kube::Pods(), "default", pod,
                                  {{"metadata", {{"finalizers", nullptr}}}}, {}));
@@ -36,7 +36,7 @@ class RacesTest : public JobControllerCallsTest {
     }
     return false;
   }
-  // A job that nobody here manages, to own what a test puts in the way.
+  // A job that this controller doesn't manage; it owns the objects that a test puts in the way.
   std::string AnotherJob() {
     const Json job = Apply("other", {{"runPolicy", {{"managedBy", "example.com/another"}}}});
     return runtime::MetaField(job, "uid");
@@ -44,7 +44,7 @@ class RacesTest : public JobControllerCallsTest {
   bool IsIdle() { return controller_->state().queue.depth == 0; }
 };
 
-// ---- Two jobs, and room for one.
+// ---- Two jobs, and capacity for one.
 
 class GangRacesTest : public RacesTest {
  protected:
@@ -58,7 +58,7 @@ class GangRacesTest : public RacesTest {
   static bool LiftsGates(const Call& call) {
     return call.verb == "patch" && call.resource == "pods" && call.body.contains("spec");
   }
-  // Whether the first lifting of this pod's gates was done; nothing before the store answers it.
+  // Whether the first removal of this pod's gates succeeded; nullopt before the store answers it.
   std::optional<bool> HowGatesWereLifted(const std::string& pod) {
     for (const auto& [call, was_done] : api_->AnsweredPatches()) {
       if (LiftsGates(call) && call.name == pod) return was_done;
@@ -89,7 +89,7 @@ class GangRacesTest : public RacesTest {
   }
 };
 
-// A place that is granted counts before the pod is there, and no lock is held until it is.
+// A granted place counts before the pod exists, and no lock is held until then.
 TEST_F(GangRacesTest, TwoJobsDoNotCountOnTheSameRoom) {
   ASSERT_NO_FATAL_FAILURE(StartWithRoomFor(2));
   auto reached = std::make_shared<std::atomic<bool>>(false);
@@ -155,15 +155,15 @@ TEST_F(GangRacesTest, TheGateOfAnotherPodOfThatNameStays) {
   EXPECT_TRUE(IsGated("b-worker-0"));
 }
 
-// ---- Which pods are let go.
+// ---- Which pods are released.
 
 TEST_F(RacesTest, AnotherPodOfThatNameIsNotLetGo) {
   const std::string other = AnotherJob();
   Apply();
   ASSERT_TRUE(Trains(2));
   const Json stranger = Stranger("digits-worker-1", "other", other);
-  // The job ends: pod 0 is to be deleted and, in the look after that, both are let go. In between
-  // pod 1 becomes another one.
+  // The job ends: pod 0 is deleted and, in the reconcile after that, both pods are released. In
+  // between pod 1 is replaced by another one.
   auto tries = std::make_shared<std::atomic<int>>(0);
   const auto ours = [](const Call& call) {
     return call.verb == "delete" && call.resource == "pods" && call.body != "" &&
@@ -207,7 +207,7 @@ class LineageTest : public RacesTest {
   }
   void MoveTheRecord() {
     const JobIdentity job = {"default", "digits", uid_};
-    // It is written into the job's status, which the controller may be writing, too.
+    // The lineage is written into the job's status, which the controller may be writing, too.
     ASSERT_TRUE(Until([&] {
       return records_->BeginRecovery(job, 2, (*records_->Newest(job))->view).has_value();
     }));
@@ -220,7 +220,7 @@ class LineageTest : public RacesTest {
     ASSERT_TRUE(store_api_.Patch(kube::HorovodJobs(), "default", "digits",
                                  {{"metadata", {{"annotations", {{"n", "1"}}}}}}, {}));
   }
-  // The pod as it would be if the kubelet had ended it.
+  // The pod as if the kubelet had ended it.
   Json Dead(const std::string& name) {
     Json pod = Get(kube::Pods(), name);
     for (const char* list : {"containerStatuses", "initContainerStatuses"}) {

@@ -1,5 +1,5 @@
-// What the API server refuses is asked for again, though nothing else happens; and what it has
-// taken is known without waiting for its word.
+// What the API server refuses is tried again without any other change, and what it has accepted is
+// known without waiting for the watch.
 #include "operator/api/labels.h"
 #include "operator/controllers/finalizers.h"
 #include "operator/controllers/job_controller.h"
@@ -15,13 +15,13 @@ using testing::Call;
 using ::testing::HasSubstr;
 using testing::JobControllerCallsTest;
 
-constexpr int kRefusals = 6;  // more than the looks that come for other reasons
+constexpr int kRefusals = 6;  // more than the reconciles for other reasons
 
 class RefusalsTest : public JobControllerCallsTest {
  protected:
-  void TearDown() override { controller_->Stop(); }  // before what its calls are counted in
+  void TearDown() override { controller_->Stop(); }  // before the members that its calls use
 
-  // Calls of this verb and resource; of a name, if given, and whose body has this.
+  // Selects calls by verb and resource, by name if it is set, and by a text in the body.
   struct Which {
     std::string verb, resource, name, has;
     bool Is(const Call& call) const {
@@ -147,7 +147,7 @@ TEST_F(RefusalsTest, PodsThatWereMadeWhileTheirJobWentAreCollected) {
   EXPECT_TRUE(Until([&] { return Get(kube::HorovodJobs(), "digits").is_null(); }));
 }
 
-// What becomes of its pods then is the garbage collector's business.
+// The garbage collector deletes its pods then.
 TEST_F(RefusalsTest, AJobThatIsNotDeletedInTheForegroundLetsItsPodsGoAndDeletesNone) {
   Json job = JobNamed("digits", gated_);
   job["metadata"]["finalizers"] = {"example.com/mine"};
@@ -164,7 +164,7 @@ TEST_F(RefusalsTest, AJobThatIsNotDeletedInTheForegroundLetsItsPodsGoAndDeletesN
 
 TEST_F(RefusalsTest, ANameThatBecomesFreeIsWaitedForWithoutNews) {
   ASSERT_TRUE(api_->Create(kube::Pods(), "default", Stranger("digits-worker-0", "other", "")));
-  // It has gone by the time it is looked at.
+  // The pod is gone when it is read.
   api_->SetRefuse([](const Call& call) -> std::optional<ErrorCode> {
     return call.verb == "get" && call.resource == "pods" ? std::optional(ErrorCode::kNotFound)
                                                          : std::nullopt;
@@ -295,7 +295,7 @@ TEST_F(RefusalsTest, WhatWasToBeToldWhenTheOperatorStopsIsWrittenBefore) {
   EXPECT_GE(Count({"create", "events"}), jobs.size());
 }
 
-// It is called like one of the job's, or a sidecar of the job says that it is its pod.
+// The pod's name looks like one of the job's, or a sidecar of the job claims the pod.
 TEST_F(RefusalsTest, PodsOfOthersKeepTheirLabels) {
   const std::string uid = runtime::MetaField(Apply(), "uid");
   ASSERT_TRUE(Trains(2));

@@ -64,7 +64,7 @@ TEST_P(JobControllerTest, SuspendsAndResumesInANewLineage) {
   Change({{"runPolicy", {{"suspend", true}}}});
   ASSERT_TRUE(Eventually([&] { return Pods().empty() && Status().state == "Suspended"; }));
   Change({{"runPolicy", {{"suspend", false}}}});
-  // Which indexes: a pod that the cache still has keeps its name to itself.
+  // The new pods may have other indexes: a pod that is still in the cache keeps its name.
   ASSERT_TRUE(Eventually([&] {
     const api::Status status = Status();
     return Pods().size() == 2 && pods_->Members() == Pods() && status.state == "Running" &&
@@ -123,7 +123,7 @@ TEST_P(JobControllerTest, WorkersRestartedInPlaceAreCountedOnce) {
 }
 
 TEST_P(JobControllerTest, AJobThatMakesNoSenseIsRefusedByCondition) {
-  // An API server whose schema is not of this version may let through what the parser refuses.
+  // An API server with the schema of another version may allow what the parser refuses.
   door_->SpoilJobs(
       {{"spec", {{"worker", {{"template", {{"spec", {{"nodeSelectors", Json::object()}}}}}}}}}});
   Apply(2);

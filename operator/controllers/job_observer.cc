@@ -14,14 +14,14 @@ namespace {
 
 using kube::Json;
 
-// The worker pods among `pods` that the job owns, by index.
+// Facts about the worker pods in `pods` that the job owns, by index.
 std::vector<planner::PodFacts> ReadPodsOf(const api::HorovodJob& job,
                                           const std::vector<runtime::ObjectPtr>& pods) {
   std::vector<planner::PodFacts> facts;
   for (const auto& pod : pods) {
     if (!IsOwnedBy(*pod, job.uid)) continue;
     planner::PodFacts read = ReadPod(*pod);
-    // Somebody has just taken its labels off; they are put back at the next look.
+    // The pod's labels were just removed; this reconcile restores them.
     if (read.index < 0) read.index = IndexOf(job, read.name).value_or(-1);
     if (read.index >= 0) facts.push_back(std::move(read));
   }
@@ -44,7 +44,8 @@ kube::Result<planner::Snapshot> JobObserver::Observe(const api::HorovodJob& job)
   planner::Snapshot snapshot;
   snapshot.job = job;
   snapshot.now = options_.clock.wall();
-  // Sidecars before pods: a sidecar that is connected has a pod that is at least as old.
+  // Sidecars are read before pods, so that the cache has had time to see the pod of each connected
+  // sidecar.
   SidecarRegistry::JobFacts facts = from_.registry->Facts(job.uid);
   snapshot.sidecars = std::move(facts.sidecars);
   snapshot.exits = std::move(facts.exits);

@@ -1,5 +1,5 @@
-// Builds the snapshot of one job that the planner decides on: from the caches, from what the
-// sidecars have reported and from the quorum record.
+// Builds the snapshot of one job on which the planner decides, from the caches, the sidecars'
+// reports and the quorum record.
 //
 // Thread rule: every method is safe from any thread, for one job from one thread at a time.
 #pragma once
@@ -23,14 +23,14 @@ namespace ringmaster::controllers {
 
 struct JobObserverOptions {
   std::vector<std::string> disruption_taints;
-  // Why a pod's containers haven't begun is looked for after so long on a node.
+  // How long a pod may be on a node without running containers before the reason is looked for.
   std::chrono::milliseconds preparation_patience{20'000};
   runtime::Clock clock;
 };
 
 class JobObserver {
  public:
-  // Where it looks; all outlive the observer.
+  // Where the facts come from; all outlive the observer.
   struct Sources {
     SidecarRegistry* registry = nullptr;
     QuorumRecordStore* records = nullptr;
@@ -38,13 +38,13 @@ class JobObserver {
     NodeWatcher* nodes = nullptr;
   };
 
-  // `queue` brings a job back when something about it is to be looked at again.
+  // Through `queue` a job comes back when some fact about it has to be read again.
   JobObserver(std::shared_ptr<kube::KubeApi> api, const Sources& sources, runtime::WorkQueue* queue,
               JobObserverOptions options);
 
-  // The error: the record can't be read, and without it nothing can be decided.
+  // The error: the record can't be read, and nothing can be decided without it.
   kube::Result<planner::Snapshot> Observe(const api::HorovodJob& job);
-  // The same with the pods as the API server lists them now: the cache may lack one.
+  // The same snapshot with the pods that the API server lists now, because the cache may lack one.
   kube::Result<planner::Snapshot> WithListedPods(const planner::Snapshot& snapshot);
   void Forget(const std::string& job_key) { preparation_.Forget(job_key); }
 

@@ -32,7 +32,7 @@ TEST_F(JobObserverTest, ItsPodsAreThoseThatTheJobOwnsByIndex) {
   EXPECT_THAT(snapshot->disruption_taints, ElementsAre("key"));
 }
 
-// A successor would be made for it, under the name that it has.
+// Otherwise a replacement with the same name would be created.
 TEST_F(JobObserverTest, APodThatHasJustLostItsLabelsIsCountedByItsName) {
   MakePod(0, {{"metadata", {{"labels", {{api::kReplicaIndexLabel, nullptr}}}}}});
   MakePod(1);

@@ -20,7 +20,7 @@ using kube::ErrorCode;
 using kube::Json;
 using runtime::MetaField;
 
-// What Kueue, or whoever may mend it, is asked again after.
+// How soon to try again if Kueue's objects could not be read or written.
 constexpr std::chrono::seconds kTryAgain{10};
 
 Json WithoutManagedFields(Json object) {
@@ -29,7 +29,7 @@ Json WithoutManagedFields(Json object) {
   return object;
 }
 
-// It goes with its owner, or goes already.
+// The Workload is deleted with its owner, or is being deleted already.
 bool IsOfEarlierJob(const Json& workload, const std::string& name) {
   if (!MetaField(workload, "deletionTimestamp").empty()) return true;
   const Json& owners = fields::ListAt(workload, "/metadata/ownerReferences");
@@ -39,14 +39,14 @@ bool IsOfEarlierJob(const Json& workload, const std::string& name) {
   });
 }
 
-// Of an admission between two allowed sizes the job uses no more than the smaller one.
+// If an admission lies between two allowed sizes, the job uses the smaller one.
 int WantedOf(const api::HorovodJob& job, const Json* live) {
   if (live == nullptr) return job.WantedPods();
   const kueue::WorkloadFacts facts = kueue::ReadWorkload(*live);
   return facts.quota_reserved ? job.WantedPodsOf(facts.Granted()) : job.WantedPods();
 }
 
-// `live` is null where there is no Workload.
+// `live` is null if there is no Workload.
 kueue::JobNeeds NeedsOf(const planner::Snapshot& snapshot, const Json* live) {
   const api::HorovodJob& job = snapshot.job;
   kueue::JobNeeds needs{.wants_quota = !job.Suspended() && !job.queue.empty(),
@@ -56,7 +56,7 @@ kueue::JobNeeds NeedsOf(const planner::Snapshot& snapshot, const Json* live) {
                         .succeeded = job.status.Is("Succeeded"),
                         .failed = job.status.Is("Failed"),
                         .now = snapshot.now};
-  // Pods that have ended may be all that is known of the job's end.
+  // Ended pods may be the only evidence of the job's end, so they count until the end is recorded.
   needs.pods_left = planner::EndComesFirst(snapshot);
   for (const planner::PodFacts& pod : snapshot.pods) {
     if (pod.ended()) continue;
@@ -138,11 +138,11 @@ JobQueue::Answer JobQueue::Ask(const planner::Snapshot& snapshot) {
   }
   const auto wanted = WantedWorkload(job);
   if (!wanted && live == nullptr) return problem(wanted.error().message);
-  // One that is there is kept as it is where nobody knows how important it should be.
+  // An existing Workload is kept unchanged while its priority can't be found out.
   const kueue::Write write =
       kueue::NextWrite(NeedsOf(snapshot, live.get()), live.get(), wanted ? *wanted : *live);
   if (const auto written = Write(job, live.get(), write, snapshot.now); !written) {
-    // Somebody has written it since, and the cache comes up.
+    // Another client has written it, and the cache will catch up.
     if (written.error().code != ErrorCode::kConflict) return problem(written.error().message);
   }
   if (!wanted) return problem(wanted.error().message);
@@ -169,13 +169,13 @@ kube::Result<void> JobQueue::Write(const api::HorovodJob& job, const Json* live,
       written = api_->Patch(kube::Workloads(), job.ns, name, write.body, {.subresource = "status"});
       break;
     case Kind::kDelete: {
-      // Not one that has been made since.
+      // The uid keeps a newer Workload from being deleted.
       const auto deleted =
           api_->Delete(kube::Workloads(), job.ns, name, {.uid = MetaField(*live, "uid")});
       if (!deleted && deleted.error().code != ErrorCode::kNotFound) {
         return tl::unexpected(deleted.error());
       }
-      // The watch may say so late, and nobody may start by what is given back.
+      // The watch may be late, but no pod may start on quota that was given back.
       Json leaving = *live;
       leaving["metadata"]["deletionTimestamp"] = api::FormatTime(now);
       workloads_.Observe(leaving);
@@ -215,7 +215,7 @@ kube::Result<std::optional<kueue::Priority>> JobQueue::PriorityOf(const api::Hor
   return kueue::Priority{"", false, static_cast<int>(fields::Integer(spec, "priority"))};
 }
 
-// As long as its Workload is there, pods of the job may use what was admitted.
+// While the Workload exists, pods of the job may use what it was granted.
 JobQueue::Answer JobQueue::JudgeWithoutQueue(const api::HorovodJob& job) {
   const auto workload = workloads_.Get(job.ns, kueue::WorkloadName(job.name));
   if (workload == nullptr) return {};
@@ -237,7 +237,7 @@ JobQueue::Answer JobQueue::Judge(const api::HorovodJob& job, const Json* workloa
   if (changes) {
     answer.standing->changes = std::make_shared<const kueue::PodChanges>(*changes);
   } else {
-    // The pods that run keep what they have.
+    // Running pods keep what they have.
     answer = {kueue::UnknownStanding(job, changes.error()), kTryAgain};
     answer.standing->reason = kueue::kAdmissionUnusable;
   }

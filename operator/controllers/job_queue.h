@@ -1,5 +1,5 @@
-// A job's place in a queue of Kueue: keeps its Workload, and says what that means for the job
-// (operator/kueue).
+// A job's place in a Kueue queue: maintains the job's Workload, and finds out what it means for the
+// job (operator/kueue).
 //
 // Thread rule: Start and Stop from one thread, Look from any, for one job from one thread at a
 // time.
@@ -27,31 +27,31 @@ namespace ringmaster::controllers {
 class JobQueue {
  public:
   struct Options {
-    bool enabled = false;                 // else a job with a queue waits, and is told why
+    bool enabled = false;  // false: a job with a queue waits, and its condition says why
     std::vector<std::string> namespaces;  // empty: all
     PodOptions pod;
   };
-  // `changed`: the Workload of this job (namespace/name) is not what it was.
+  // `changed` is called when the Workload of this job (namespace/name) has changed.
   JobQueue(std::shared_ptr<kube::KubeApi> api, Options options,
            std::function<void(const std::string& job_key)> changed);
 
   void Start();
   void Stop();
-  // Workloads are known, or why they can't be; or nobody asks for them.
+  // Workloads could be read, or the reason why not is known; also true if Kueue is disabled.
   bool HasAnswer() const;
 
   struct Answer {
     std::optional<kueue::Standing> standing;  // absent: the job is in no queue
-    // What is not as it should be is tried again after so long.
+    // When to look again if something could not be read or written.
     std::optional<std::chrono::milliseconds> look_again;
   };
-  // Writes what the Workload needs, one thing at a time, then reads it.
+  // Writes one change to the Workload if one is needed, then reads it.
   Answer Look(const planner::Snapshot& snapshot);
 
  private:
   kube::Result<kueue::Json> WantedWorkload(const api::HorovodJob& job);
   kube::Result<std::optional<kueue::Priority>> PriorityOf(const api::HorovodJob& job);
-  // `live`: the Workload that the write was decided on; null: there was none.
+  // `live` is the Workload for which the write was decided; null if there was none.
   kube::Result<void> Write(const api::HorovodJob& job, const kube::Json* live,
                            const kueue::Write& write, api::Time now);
   Answer Ask(const planner::Snapshot& snapshot);

@@ -1,5 +1,5 @@
-// What the operator writes of a Workload, judged by Kueue's own schema where the API server is a
-// real one: each write of a job's life in a queue, and nobody of Kueue's to answer but the test.
+// The operator's writes of a Workload during a job's life in a queue, checked by Kueue's own schema
+// if the API server is a real one. The test alone answers for Kueue.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ class JobQueueServersTest : public local::testing::OnEveryServer {
     ASSERT_NO_FATAL_FAILURE(OnEveryServer::SetUp());
     Json object = api::testing::JobObject("digits", 4, 2);
     object["spec"]["runPolicy"]["schedulingPolicy"] = {{"queue", "gpus"}};
-    // Of what Kueue counts.
+    // Fields that Kueue counts.
     Json& pod = object["spec"]["worker"]["template"]["spec"];
     pod["containers"][0]["resources"] = {{"limits", {{"cpu", "500m"}, {"nvidia.com/gpu", 1}}}};
     pod["nodeSelector"] = {{"arch", "a100"}};
@@ -37,7 +37,7 @@ class JobQueueServersTest : public local::testing::OnEveryServer {
         api_, JobQueue::Options{.enabled = true, .namespaces = {ns_}, .pod = {.cluster = true}},
         [](const std::string&) {});
     queue_->Start();
-    flavor_ = cluster_->NodeName("spot");  // in no namespace, and of this test alone
+    flavor_ = cluster_->NodeName("spot");  // it has no namespace, and a name of this test alone
     const auto flavor = api_->Create(
         kube::ResourceFlavors(), "",
         {{"metadata", {{"name", flavor_}}}, {"spec", {{"nodeLabels", {{"pool", "spot"}}}}}});
@@ -56,7 +56,7 @@ class JobQueueServersTest : public local::testing::OnEveryServer {
     const auto answer = queue_->Look(snapshot_);
     return answer.standing.value_or(kueue::Standing());
   }
-  // Looks until the job stands so, and until all that follows from that is written.
+  // Calls Look until the job has this state, and until everything that follows is written.
   void ComesTo(Stage stage, const std::string& words) {
     kueue::Standing last;
     EXPECT_TRUE(support::Until([&] {
@@ -132,7 +132,7 @@ TEST_P(JobQueueServersTest, EachWriteOfAJobsLifeIsTaken) {
   Run(3);
   Until("pods are ready", [](const Json& workload) { return Has(workload, kueue::kPodsReady); });
 
-  // Evicted: the quota is given back when the pods have gone.
+  // The job is evicted: the quota is released when the pods have gone.
   PatchStatus({{"conditions", [&] {
                   Json all = Workload()["status"]["conditions"];
                   all.push_back(Condition("Evicted", "Preempted"));
@@ -148,7 +148,7 @@ TEST_P(JobQueueServersTest, EachWriteOfAJobsLifeIsTaken) {
   Until("it is finished", [](const Json& workload) { return Has(workload, kueue::kFinished); });
 }
 
-// Nothing that the schema doesn't know, which a server drops without a word.
+// Checks for fields that the schema doesn't have, which a server drops silently.
 TEST_P(JobQueueServersTest, AWorkloadHasNoFieldThatKueueDoesNotKnow) {
   ComesTo(Stage::kWaits, "not looked at");
   const Json& job_template = snapshot_.job.spec.worker.pod_template;

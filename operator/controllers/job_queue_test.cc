@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 constexpr char kName[] = "horovodjob-digits";
 
-// The job "digits" in queue "gpus". Nobody stands in for Kueue but the test itself.
+// The job "digits" in queue "gpus". The test itself answers for Kueue.
 class JobQueueTest : public testing::PartsTest {
  protected:
   JobQueueTest() {
@@ -109,7 +109,7 @@ TEST_F(JobQueueTest, AnAdmissionBringsWhatTheFlavorWants) {
   EXPECT_EQ(standing.changes->node_selector.at("pool"), "spot");
 }
 
-// Nobody else could use it, and the job can't.
+// No other job could use this quota, and neither can this job.
 TEST_F(JobQueueTest, QuotaBetweenTwoAllowedSizesIsGivenBack) {
   job_.spec.worker.replicas = 4;
   job_.spec.elastic_policy.min_replicas = 2;
@@ -203,7 +203,7 @@ TEST_F(JobQueueTest, AJobIsNotLetStartAgainByWhatItHadBeforeASuspension) {
   EXPECT_EQ(standing.stage, Stage::kWaits);
   EXPECT_EQ(standing.reason, kueue::kAdmissionGivenBack);
   EXPECT_FALSE(Workload().is_null()) << "a pod is left";
-  // As the status says after that look; the last pod goes.
+  // The status after that reconcile; then the last pod goes.
   job_.status.conditions.front().reason = standing.reason;
   snapshot_.pods.clear();
   EXPECT_EQ(Look().stage, Stage::kLeaves);

@@ -21,7 +21,7 @@ void JobStateCleaner::Forget(const std::string& key, const std::string& uid) {
   }
 }
 
-// Returns the uid that the job of this key had before, if that was another one; else "".
+// Returns the uid that the job of this key had before, if it was a different one; else "".
 std::string JobStateCleaner::ReplaceUid(const std::string& key, const std::string& uid) {
   const sync::MutexLock lock(&mu_);
   std::string former;

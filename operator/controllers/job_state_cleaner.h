@@ -1,5 +1,5 @@
-// Drops what is kept in memory of jobs that are gone. A job that is deleted in the background is
-// just not there any more the next time, or another one has its name.
+// Drops what is kept in memory about jobs that no longer exist. A job that is deleted in the
+// background is missing at the next reconcile, or another job has its name.
 //
 // Thread rule: every method is safe from any thread.
 #pragma once
@@ -20,7 +20,7 @@ class Metrics;
 
 class JobStateCleaner {
  public:
-  // What keeps something of jobs; all outlive the cleaner.
+  // The objects that keep something about jobs; all outlive the cleaner.
   struct Stores {
     SidecarRegistry* registry = nullptr;
     QuorumRecordStore* records = nullptr;
@@ -32,7 +32,8 @@ class JobStateCleaner {
 
   explicit JobStateCleaner(const Stores& keepers) : keepers_(keepers) {}
 
-  // The job of this key has `uid` now; empty: there is none. Forgets those that had the key before.
+  // The job of this key now has `uid`, which is empty if there is none. Drops what is kept about a
+  // job that had the key before.
   void Forget(const std::string& key, const std::string& uid);
 
  private:
@@ -40,7 +41,7 @@ class JobStateCleaner {
 
   const Stores keepers_;
   sync::Mutex mu_;
-  // Of the jobs as they were last looked at, by key.
+  // Uid of each job at its last reconcile, by key.
   std::map<std::string, std::string> uids_ GUARDED_BY(mu_);
 };
 

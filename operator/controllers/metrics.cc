@@ -15,13 +15,13 @@ using prometheus::Counter;
 using prometheus::Histogram;
 using Buckets = Histogram::BucketBoundaries;
 
-// From a rebuild on one machine to one that waits for a lost node.
+// Covers a rebuild on one machine as well as one that waits for a lost node.
 const Buckets& RecoveryBuckets() {
   static const Buckets kBuckets = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                    0.5,   1,      2.5,   5,    10,    30,   60,  300};
   return kBuckets;
 }
-// From a look that finds nothing to do to one that makes a thousand pods.
+// Covers a reconcile that finds nothing to do as well as one that creates a thousand pods.
 const Buckets& ReconcileBuckets() {
   static const Buckets kBuckets = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
                                    0.25,   0.5,   1,      2.5,   5,    10,    30,   60};
@@ -75,7 +75,7 @@ struct Metrics::Families {
   Counter& conflicts;
   Counter& events_dropped;
   Histogram &ok, &retry;
-  // By namespace and job, so that they can be removed.
+  // By namespace and job, so that a job's series can be removed.
   std::map<std::pair<std::string, std::string>, std::map<std::string, Counter*>> resizes_of;
 };
 

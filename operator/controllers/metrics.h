@@ -1,5 +1,5 @@
-// What the controllers count while they work; docs/metrics.md names the series. What can be read
-// off the caches at any time is not counted here.
+// What the controllers count while they work; docs/metrics.md names the series. What the caches can
+// tell at any time is not counted here.
 //
 // Thread rule: every method is safe from any thread.
 #pragma once
@@ -18,22 +18,22 @@ namespace ringmaster::controllers {
 
 class Metrics {
  public:
-  // The series live in `registry`, which outlives this.
+  // `registry` holds the series and outlives this object.
   explicit Metrics(prometheus::Registry* registry);
   ~Metrics();
 
-  // One look at one job: how long it took, and how much of that its thread worked.
+  // One reconcile of one job: its duration, and the CPU time that its thread used.
   void Reconciled(bool ok, double seconds, double cpu_seconds);
-  // The world size of a job in one view and in the next; 0: none.
+  // The world sizes of a job in one view and in the next; 0: no view.
   void Resized(const std::string& ns, const std::string& job, int before, int after);
   void RecordConflict();
   void EventDropped();
   void Rebuilt(const std::string& job_uid, const job::Rebuild& rebuild);
-  // The job is gone, and with it its series.
+  // The job is gone, so its series are removed.
   void Forget(const std::string& ns, const std::string& job);
   void ForgetRebuilds(const std::string& job_uid);
 
-  // Before the registry is collected.
+  // Observes recoveries that are complete. Call it before the registry is collected.
   void Settle();
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// An object or array field that is made if it isn't there.
+// Returns the member of this name; replaces it by `empty` if it is missing or of another type.
 Json& Child(Json& object, const char* name, Json empty) {
   Json& child = object[name];
   if (child.type() != empty.type()) child = std::move(empty);
@@ -21,7 +21,7 @@ Json& NodeAffinity(Json& pod) {
   return Child(Child(pod["spec"], "affinity", Json::object()), "nodeAffinity", Json::object());
 }
 
-// A field names one node.
+// A field requirement takes only one node.
 Json NoneOf(const std::vector<std::string>& nodes) {
   Json fields = Json::array();
   for (const std::string& node : nodes) {
@@ -44,7 +44,7 @@ void KeepOffNodes(Json& pod, const std::vector<std::string>& nodes) {
       Child(NodeAffinity(pod), "requiredDuringSchedulingIgnoredDuringExecution", Json::object());
   Json& terms = Child(required, "nodeSelectorTerms", Json::array());
   if (terms.empty()) terms.push_back({{"matchFields", Json::array()}});
-  // One of the terms is enough for a node, so each of them has to refuse these.
+  // A node needs to match only one of the terms, so each of them has to exclude these nodes.
   for (Json& term : terms) {
     for (const Json& field : NoneOf(nodes)) {
       Child(term, "matchFields", Json::array()).push_back(field);

@@ -1,4 +1,4 @@
-// Which nodes the scheduler avoids for a new pod. Pure functions on JSON.
+// Sets which nodes the scheduler avoids for a new pod. Pure functions on JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,20 +9,22 @@
 
 namespace ringmaster::controllers {
 
-// The scheduler takes one of these nodes only where no other fits.
+// The scheduler chooses one of these nodes only if no other fits.
 void AvoidNodes(nlohmann::json& pod, const std::vector<std::string>& nodes);
 
-// The scheduler takes none of these nodes.
+// The scheduler never chooses one of these nodes.
 void KeepOffNodes(nlohmann::json& pod, const std::vector<std::string>& nodes);
 
-// The pods of one job near each other, on nodes with the same value of the topology's label.
-// Of what nobody counts: the scheduler finds the place for the first pod, and the others follow.
+// Keeps the pods of one job near each other, on nodes with the same value of the topology's label.
+// For jobs that gang admission doesn't place: the scheduler chooses the place of the first pod, and
+// the others follow.
 void KeepTogether(nlohmann::json& pod, const api::TopologyPolicy& topology,
                   const std::string& job_uid);
-// On nodes with this value of it, which stands in an annotation, too. Empty: on any.
+// Restricts the pod to nodes with this value of the label, and records the value in an annotation.
+// Does nothing if `domain` is empty.
 void PutInDomain(nlohmann::json& pod, const api::TopologyPolicy& topology,
                  const std::string& domain);
-// The value that the annotation says; empty: none, or of another label.
+// The value in the annotation; empty if there is none, or if it is of another label.
 std::string DomainOf(const std::string& annotation, const api::TopologyPolicy& topology);
 
 }  // namespace ringmaster::controllers

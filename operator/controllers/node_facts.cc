@@ -10,9 +10,9 @@ using Json = nlohmann::json;
 
 namespace {
 
-// By which a node says where it is, each inside the one before. Who writes them: Kubernetes' cloud
-// providers; NVIDIA's Topograph, before and since 1.0; Google's and Amazon's clusters; NVIDIA's GPU
-// operator, for nodes that share NVLink.
+// Labels that tell where a node is, from the largest area to the smallest. They are set by
+// Kubernetes' cloud providers, by NVIDIA's Topograph (before and since 1.0), by Google's and
+// Amazon's clusters, and by NVIDIA's GPU operator for nodes that share NVLink.
 constexpr const char* kPlaceLabels[] = {"topology.kubernetes.io/region",
                                         "topology.kubernetes.io/zone",
                                         "network.topology.nvidia.com/core",
@@ -30,7 +30,7 @@ constexpr const char* kPlaceLabels[] = {"topology.kubernetes.io/region",
                                         "network.topology.nvidia.com/accelerator",
                                         "nvidia.com/gpu.clique"};
 
-// The values of the labels that it has: those of nodes that are near each other begin alike.
+// Joins the values of the node's labels, so that nodes near each other have a common beginning.
 std::string PlaceOf(const Json& labels, const std::string& topology_label) {
   std::string place;
   const auto add = [&](const char* label) {

@@ -1,4 +1,4 @@
-// What the planner wants to know of a node. Pure functions on JSON.
+// Reads from a Node what the planner needs. Pure functions on JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,7 +8,7 @@
 
 namespace ringmaster::controllers {
 
-// `topology_label`: of the job that asks; empty: it names none.
+// `topology_label` is named by the job; empty: none.
 planner::NodeFacts ReadNode(const nlohmann::json& node, const std::string& topology_label = "");
 
 }  // namespace ringmaster::controllers

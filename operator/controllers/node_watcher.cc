@@ -14,7 +14,7 @@
 namespace ringmaster::controllers {
 namespace {
 
-// Nodes are a help, nothing waits for them for long.
+// Facts about nodes are helpful but not necessary, so the wait for them is short.
 constexpr std::chrono::seconds kNodesSync{10};
 
 constexpr int kHttpForbidden = 403;
@@ -37,8 +37,8 @@ NodeWatcher::NodeWatcher(std::shared_ptr<kube::KubeApi> api, NodeWatcherOptions 
 
 void NodeWatcher::Start() {
   const auto probe = api_->ListAll(kube::Nodes(), "", {.field_selector = "metadata.name=-"});
-  // A token that is refused (401) or can't be read says nothing of the operator's rights: the watch
-  // goes on trying, and the next token works.
+  // A token that is refused (401) or unreadable says nothing about the operator's rights: the watch
+  // retries, and the next token may work.
   if (!probe && probe.error().http_status == kHttpForbidden) {
     return spdlog::warn("nodes can't be read, so nobody warns of their end error={}",
                         logging::Value(probe.error().message));
@@ -52,7 +52,7 @@ void NodeWatcher::Start() {
 
 void NodeWatcher::OnNode(const Json& node, bool deleted) {
   if (each_) each_(node, deleted);
-  // Most changes are heartbeats.
+  // Most changes are heartbeats and don't change these facts.
   planner::NodeFacts facts = deleted ? planner::NodeFacts() : ReadNode(node);
   const std::string name = MetaField(node, "name");
   const auto [seen, is_new] = seen_.try_emplace(name);
@@ -104,7 +104,7 @@ std::vector<planner::NodeFacts> NodeWatcher::Observe(std::vector<planner::PodFac
 void NodeWatcher::ProveBy(std::vector<planner::NodeFacts>* nodes, planner::PodFacts* pod) {
   auto node = std::find_if(nodes->begin(), nodes->end(),
                            [&](const auto& other) { return other.name == pod->node; });
-  // The cache may be older than the pod: its node may have come back before the pod was there.
+  // The cache may be older than the pod: the node may have come back before the pod was created.
   if (node != nodes->end() && !pod->proven_dead && planner::ProofOfDeath(*pod, {.node = &*node})) {
     const auto listed = Listed(pod->node);
     if (listed != nullptr) {
@@ -118,8 +118,8 @@ void NodeWatcher::ProveBy(std::vector<planner::NodeFacts>* nodes, planner::PodFa
   Prove(pod, {.node = known ? &*node : nullptr, .instance_gone = !known && InstanceIsGone(*pod)});
 }
 
-// As the API server has it now; null: it has none, or can't be asked. By a list, as the right to
-// list nodes is there.
+// The node as the API server has it now; null if it doesn't exist or can't be read. This uses a
+// list, because the operator has the right to list nodes.
 runtime::ObjectPtr NodeWatcher::Listed(const std::string& name) {
   const auto listed = api_->ListAll(kube::Nodes(), "", {.field_selector = "metadata.name=" + name});
   if (!listed || listed->items.size() != 1) return nullptr;

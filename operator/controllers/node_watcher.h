@@ -1,8 +1,8 @@
-// What the operator knows of nodes: which ones are announced to end, and whether a node proves that
+// What the operator knows of nodes: which of them are about to end, and whether a node proves that
 // a pod on it is dead (docs/proof-of-death.md).
 //
-// Thread rule: Start and Stop from one thread, Observe from any. `changed` is called from the
-// watch's thread, without a lock.
+// Thread rule: Start and Stop from one thread, Observe from any. The watch's thread calls
+// `changed`, without a lock.
 #pragma once
 
 #include <functional>
@@ -20,28 +20,27 @@
 namespace ringmaster::controllers {
 
 struct NodeWatcherOptions {
-  std::vector<std::string> disruption_taints;  // keys that announce the end of a node
-  // Node objects are removed by the cloud alone, after their instances: a node that is gone is
-  // proof then.
+  std::vector<std::string> disruption_taints;  // keys of taints that announce the end of a node
+  // Only the cloud removes Node objects, after their instances: a missing node then proves death.
   bool trust_node_deletion = false;
 };
 
 class NodeWatcher {
  public:
-  // `changed`: what matters of this node is not what it was. `seen`, where there is one: hears of
-  // every node as SlimNode leaves it, also of heartbeats.
+  // `changed` is called when facts about a node have changed that matter to jobs. `seen`, if set,
+  // is called with every change of a node, heartbeats included, after SlimNode.
   NodeWatcher(std::shared_ptr<kube::KubeApi> api, NodeWatcherOptions options,
               std::function<void(const std::string& node)> changed,
               runtime::Informer::Handler seen = nullptr);
 
-  // Returns once the nodes are known, or after a while without them: jobs run all the same then,
+  // Returns when the nodes are known, or after a while without them. Jobs then run all the same,
   // but cordons and taints give no early warning, and only the kubelet can prove a death.
   void Start();
   void Stop() { nodes_.Stop(); }
   const runtime::Informer* cache() const { return &nodes_; }
 
-  // The nodes that matter to `pods`, and those whose end is announced. Sets proof and proven_dead
-  // of the pods. `topology_label`: of their job; empty: it names none.
+  // Returns the nodes that matter to `pods`, and those whose end is announced. Sets proof and
+  // proven_dead of the pods. `topology_label` is named by their job; empty: none.
   std::vector<planner::NodeFacts> Observe(std::vector<planner::PodFacts>* pods,
                                           const std::string& topology_label = "");
 
@@ -58,10 +57,10 @@ class NodeWatcher {
   const std::function<void(const std::string&)> changed_;
   const runtime::Informer::Handler each_;
   bool readable_ = false;                           // constant after Start
-  std::map<std::string, planner::NodeFacts> seen_;  // by name; the watch's thread only
+  std::map<std::string, planner::NodeFacts> seen_;  // by name; used only by the watch's thread
   sync::Mutex mu_;
-  std::set<std::string> ending_ GUARDED_BY(mu_);  // nodes of which an end is announced
-  runtime::Informer nodes_;                       // last: its thread uses what is above
+  std::set<std::string> ending_ GUARDED_BY(mu_);  // nodes whose end is announced
+  runtime::Informer nodes_;                       // last member: its thread uses the others
 };
 
 }  // namespace ringmaster::controllers

@@ -84,7 +84,7 @@ TEST_F(NodeWatcherTest, ANodeThatIsGoneIsProofWhereTheCloudAloneRemovesNodes) {
   (void)watcher_.Observe(&pods);
   EXPECT_TRUE(pods[0].proven_dead);
   std::vector<planner::PodFacts> same = {{.name = "p", .node = "gone", .accepted = true}};
-  nodes_.Start();  // of the fixture: it does not trust deletions
+  nodes_.Start();  // the fixture's watcher, which does not trust deletions
   (void)nodes_.Observe(&same);
   nodes_.Stop();
   EXPECT_FALSE(same[0].proven_dead);
@@ -105,7 +105,7 @@ TEST_F(NodeWatcherTest, ATokenThatHasExpiredAsItStartsCostsNoWarningLater) {
   api_->refusal = {
       .code = kube::ErrorCode::kForbidden, .http_status = 401, .message = "Unauthorized"};
   api_->refused_verb = "list";
-  const std::jthread start([this] { watcher_.Start(); });  // it waits for the nodes
+  const std::jthread start([this] { watcher_.Start(); });  // waits for the nodes
   ASSERT_TRUE(Until([&] { return api_->refusals > 0; }));
   api_->refused_verb = "";
   std::vector<planner::PodFacts> none;

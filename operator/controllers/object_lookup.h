@@ -1,6 +1,6 @@
-// Single objects that change rarely and are asked for often, each read anew after a while.
+// Caches single objects that change rarely and are needed often; each is read again after a while.
 //
-// Thread rule: safe from any thread; blocks for a call where the object is not known, or too old.
+// Thread rule: safe from any thread; blocks for a call if the object is unknown or too old.
 #pragma once
 
 #include <chrono>
@@ -19,8 +19,8 @@ class ObjectLookup {
                         std::chrono::milliseconds age = std::chrono::seconds(30))
       : api_(std::move(api)), age_(age) {}
 
-  // Of a resource without namespaces. Where it can't be read, what was read before still counts,
-  // but for one that is not there any more.
+  // For resources without namespaces. If the object can't be read, the cached one is returned,
+  // unless the object was deleted.
   kube::Result<kube::Json> Get(const kube::Resource& resource, const std::string& name);
 
  private:

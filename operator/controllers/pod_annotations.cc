@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-// Of cluster-autoscaler and of Karpenter.
+// These annotations are understood by cluster-autoscaler and by Karpenter.
 constexpr struct {
   const char* key;
   const char* value;

@@ -1,4 +1,4 @@
-// The annotations that a new pod gets from the operator, and those that it must not bring along.
+// Sets the operator's annotations on a new pod, and removes those that a new pod must not have.
 // Pure functions on JSON.
 #pragma once
 
@@ -9,16 +9,16 @@
 
 namespace ringmaster::controllers {
 
-// The operator states things about a running pod by these annotations, so a template can't have
+// By these annotations the operator records facts about a running pod, so a template must not set
 // them.
 void DropOwnAnnotations(nlohmann::json& pod);
 
-// The ends of nodes that the pod is made in spite of: reasons by node.
+// Records the announced ends of nodes that this pod ignores: reasons by node.
 void WriteAnnounced(nlohmann::json& pod, const std::map<std::string, std::string>& announced);
 
-// Tells autoscalers to leave the pod where it is. What the template says of that stays as it is.
+// Tells autoscalers not to move the pod. Annotations of the template take precedence.
 void WriteShields(nlohmann::json& pod);
-// Which of these annotations are the operator's: that it wrote, and nobody has changed since.
+// The names of those annotations that the operator has written and that are unchanged since.
 std::vector<std::string> ReadShields(const nlohmann::json& annotations);
 
 }  // namespace ringmaster::controllers

@@ -47,9 +47,9 @@ TEST(PodAnnotationsTest, AShieldIsWhatTheOperatorHasWrittenAndNobodyHasChanged) 
   EXPECT_EQ(annotations[kSafeToEvict], "false");
   EXPECT_EQ(annotations[kDoNotDisrupt], "true");
   EXPECT_EQ(ReadPod(pod).shields, (std::vector<std::string>{kSafeToEvict, kDoNotDisrupt}));
-  annotations[kSafeToEvict] = "true";  // people know better
+  annotations[kSafeToEvict] = "true";  // a user has changed it
   EXPECT_EQ(ReadPod(pod).shields, (std::vector<std::string>{kDoNotDisrupt}));
-  // What the template says stays, and is not taken off.
+  // The template's own values are kept and never removed.
   for (const char* value : {"true", "false"}) {
     Json own = {{"metadata", {{"annotations", {{kDoNotDisrupt, value}}}}}};
     WriteShields(own);

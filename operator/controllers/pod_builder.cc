@@ -18,16 +18,17 @@ using Json = nlohmann::json;
 constexpr char kBin[] = "$(RINGMASTER_MOUNT_RINGMASTER_BIN)";
 constexpr char kRun[] = "$(RINGMASTER_MOUNT_RINGMASTER_RUN)";
 
-// emptyDirs: anybody in the pod may write there, so that a worker of any uid reaches socket and
-// files.
+// Volumes of type emptyDir: every user in the pod may write there, so that a worker of any uid can
+// use the socket and the files.
 struct Volume {
   const char* name;
   const char* variable;
   const char* path;
   bool memory;
-  const char* size_limit;  // null: the pod's own limits count
+  const char* size_limit;  // null: no limit of its own
 };
-// Launcher and library; socket and state; what frameworks share between processes.
+// For launcher and library; for socket and state; for memory that frameworks share between
+// processes.
 constexpr Volume kBinVolume = {"ringmaster-bin", "RINGMASTER_MOUNT_RINGMASTER_BIN",
                                "/opt/ringmaster", false, nullptr};
 constexpr Volume kRunVolume = {"ringmaster-run", "RINGMASTER_MOUNT_RINGMASTER_RUN",
@@ -36,7 +37,7 @@ constexpr Volume kShmVolume = {"ringmaster-shm", "RINGMASTER_MOUNT_RINGMASTER_SH
                                true, nullptr};
 constexpr Volume kVolumes[] = {kBinVolume, kRunVolume, kShmVolume};
 
-// Whether a mount of the container has this in `field`.
+// A mount of the container has this value in `field`.
 bool HasMount(const Json& container, const char* field, const std::string& value) {
   const Json mounts = container.value("volumeMounts", Json::array());
   return std::any_of(mounts.begin(), mounts.end(),
@@ -50,7 +51,7 @@ Json EnvField(const std::string& name, const std::string& path) {
   return {{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", path}}}}}};
 }
 
-// Before all other variables: $(NAME) only sees what comes before it.
+// These variables come before all others, because $(NAME) refers only to earlier ones.
 Json MountEnv(const Json& container) {
   Json env = Json::array();
   for (const Volume& volume : kVolumes) {
@@ -63,12 +64,12 @@ Json MountEnv(const Json& container) {
 
 void AddMounts(Json& container, std::initializer_list<Volume> volumes) {
   for (const Volume& volume : volumes) {
-    if (HasMount(container, "mountPath", volume.path)) continue;  // a user's own /dev/shm
+    if (HasMount(container, "mountPath", volume.path)) continue;  // the user mounts a /dev/shm
     container["volumeMounts"].push_back({{"name", volume.name}, {"mountPath", volume.path}});
   }
 }
 
-constexpr int kDefaultGraceSeconds = 30;  // Kubernetes' own
+constexpr int kDefaultGraceSeconds = 30;  // Kubernetes' default
 
 int GraceSeconds(const api::HorovodJob& job) {
   const Json& spec = job.spec.worker.pod_template.at("spec");
@@ -77,7 +78,7 @@ int GraceSeconds(const api::HorovodJob& job) {
                                                            : kDefaultGraceSeconds;
 }
 
-// What sidecar and launcher both need.
+// Environment that both sidecar and launcher need.
 void AddJobEnv(Json& env, const api::HorovodJob& job) {
   env.push_back(Env("RINGMASTER_JOB_NAMESPACE", job.ns));
   env.push_back(Env("RINGMASTER_JOB_NAME", job.name));
@@ -89,7 +90,7 @@ void AddJobEnv(Json& env, const api::HorovodJob& job) {
   env.push_back(
       Env("RINGMASTER_STANDBYS", std::to_string(job.spec.elastic_policy.standby_per_pod)));
   env.push_back(Env("RINGMASTER_GRACE_SECONDS", std::to_string(GraceSeconds(job))));
-  // Short, because the path of a unix socket may have 107 bytes.
+  // The path is short, because the path of a unix socket has at most 107 bytes.
   env.push_back(Env("RINGMASTER_SOCKET", fmt::format("{}/link", kRun)));
 }
 
@@ -140,14 +141,14 @@ void WrapWorker(Json& container, const api::HorovodJob& job, int index) {
   env.push_back(EnvField("RINGMASTER_BIND_WORKER", "status.podIP"));
   env.push_back(Env("RINGMASTER_FAILURE_POLICY", job.spec.failure_policy_json.dump()));
   env.push_back(Env("RINGMASTER_COLLECTIVES", job.spec.collectives.dump()));
-  // LD_LIBRARY_PATH and PYTHONPATH are the launcher's to extend: only it sees what the image says.
+  // The launcher extends LD_LIBRARY_PATH and PYTHONPATH, because only it sees the image's values.
   for (const Json& variable : container.value("env", Json::array())) env.push_back(variable);
   container["env"] = std::move(env);
 }
 
 void AddVolumes(Json& spec, const Json& worker) {
   for (const Volume& volume : kVolumes) {
-    if (!HasMount(worker, "name", volume.name)) continue;  // the user has a /dev/shm
+    if (!HasMount(worker, "name", volume.name)) continue;  // the user mounts a /dev/shm
     Json empty_dir = Json::object();
     if (volume.memory) empty_dir["medium"] = "Memory";
     if (volume.size_limit != nullptr) empty_dir["sizeLimit"] = volume.size_limit;
@@ -161,7 +162,7 @@ void SetDefault(Json& spec, const char* name, Json value) {
 
 Json BuildSpec(const api::HorovodJob& job, int index, const PodOptions& options) {
   Json spec = job.spec.worker.pod_template.at("spec");
-  spec["restartPolicy"] = "Never";  // a dead worker is the launcher's, a dead pod the operator's
+  spec["restartPolicy"] = "Never";  // the launcher restarts workers, the operator replaces pods
   SetDefault(spec, "terminationGracePeriodSeconds", kDefaultGraceSeconds);
   SetDefault(spec, "automountServiceAccountToken", false);
   SetDefault(spec, "enableServiceLinks", false);
@@ -196,7 +197,7 @@ Json BuildPod(const api::HorovodJob& job, int index, const PodOptions& options) 
   metadata["name"] = planner::PodName(job.name, index);
   metadata["namespace"] = job.ns;
   metadata["labels"].update(LabelsOf(job, index));
-  // Local mode runs containers where the manifest lies.
+  // In local mode these annotations name the directory in which containers run.
   for (const auto& [key, value] : job.annotations) {
     if (key.rfind(api::kLocalPrefix, 0) == 0) metadata["annotations"][key] = value;
   }

@@ -1,4 +1,4 @@
-// The worker pod of a job. A pure function on JSON.
+// Builds the worker pod of a job. A pure function on JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,8 +8,8 @@
 
 namespace ringmaster::controllers {
 
-// Owner reference, labels, init container, sidecar, the user's containers with the worker's command
-// wrapped by the launcher, environment of docs/contracts.md section 1, volumes.
+// Sets owner reference, labels, init container, sidecar, the user's containers with the worker's
+// command wrapped by the launcher, the environment of docs/contracts.md section 1, and volumes.
 nlohmann::json BuildPod(const api::HorovodJob& job, int index, const PodOptions& options);
 
 }  // namespace ringmaster::controllers

@@ -60,7 +60,7 @@ TEST(PodBuilderTest, TheUsersEnvironmentIsLeftAsItIs) {
   EXPECT_EQ(EnvOf(worker, "LD_LIBRARY_PATH"), "(none)") << "it would hide the image's own";
 }
 
-// "NAME=value", or "NAME <- where it comes from".
+// "NAME=value", or "NAME <- source".
 std::vector<std::string> Environment(const Json& container) {
   std::vector<std::string> lines;
   for (const Json& env : container["env"]) {
@@ -75,7 +75,7 @@ std::vector<std::string> Environment(const Json& container) {
   return lines;
 }
 
-// docs/contracts.md, section 1.
+// Specified in docs/contracts.md, section 1.
 TEST(PodBuilderTest, EachContainerIsToldWhatItsProgramReads) {
   api::HorovodJob job = Job();
   job.spec.elastic_policy.standby_per_pod = 1;

@@ -13,8 +13,8 @@ constexpr char kTlsMount[] = "/etc/ringmaster/tls";
 constexpr char kTlsVariable[] = "RINGMASTER_MOUNT_RINGMASTER_TLS";
 constexpr char kDefaultContainer[] = "kubectl.kubernetes.io/default-container";
 
-// Passes the "restricted" Pod Security Standard. The user is named here and not left to the image,
-// because a runAsUser of the pod would count before the image's.
+// Satisfies the "restricted" Pod Security Standard. The user is set here and not by the image,
+// because the pod's runAsUser would take precedence over the image's.
 Json SecurityContext() {
   return {{"runAsNonRoot", true},
           {"runAsUser", kSidecarUser},
@@ -38,7 +38,7 @@ Json Probe(const char* path, int period_seconds, int failures, bool host_network
   Json probe = {
       {"periodSeconds", period_seconds}, {"timeoutSeconds", 5}, {"failureThreshold", failures}};
   if (host_network) {
-    // The sidecar itself knows which ports it has.
+    // Only the sidecar itself knows which ports it has.
     probe["exec"]["command"] = {"ringmaster-sidecar", "probe", path};
   } else {
     probe["httpGet"] = {{"path", path}, {"port", kHttpPortName}};
@@ -62,8 +62,8 @@ void FixPorts(Json* sidecar) {
   (*sidecar)["ports"] = std::move(ports);
 }
 
-// The workers start when the sidecar listens, the pod is Ready when its workers train, and a
-// sidecar that hangs is started again: its workers train on meanwhile.
+// The workers start when the sidecar listens; the pod is Ready when its workers train; a sidecar
+// that hangs is restarted while its workers train on.
 void AddProbes(Json* sidecar, bool host_network) {
   (*sidecar)["startupProbe"] = Probe("/healthz", 1, 120, host_network);
   (*sidecar)["readinessProbe"] = Probe("/readyz", 2, 2, host_network);
@@ -74,22 +74,23 @@ void AddTls(const api::HorovodJob& job, Json* spec, Json* sidecar) {
   (*spec)["volumes"].push_back(
       {{"name", kTlsVolume},
        {"secret", {{"secretName", TlsSecretName(job.name)}, {"defaultMode", 0444}}}});
-  // Into the sidecar alone: what runs in the worker can't speak for the job.
+  // Only the sidecar gets the certificate, so that code in the worker can't speak for the job.
   (*sidecar)["volumeMounts"].push_back(
       {{"name", kTlsVolume}, {"mountPath", kTlsMount}, {"readOnly", true}});
-  // Where a node has no mounts (local mode), it sets the variable to the volume's own place.
+  // On a node without mounts (local mode) the variable is set to the volume's real directory.
   AddEnv(sidecar, kTlsVariable, kTlsMount);
   AddEnv(sidecar, "RINGMASTER_TLS_DIR", std::string("$(") + kTlsVariable + ")");
 }
 
-// The kubelet keeps the end of the log of a container that failed: conditions and events quote it.
+// Makes the kubelet keep the end of a failed container's log, which conditions and events quote.
 void KeepLastWords(Json* container) {
   container->emplace("terminationMessagePolicy", "FallbackToLogsOnError");
 }
 
 }  // namespace
 
-// About twice what is measured (docs/operations.md). No limit of CPU: a recovery needs it at once.
+// About twice the measured use (docs/operations.md). There is no CPU limit, because a recovery
+// needs CPU at once.
 Json DefaultSidecarResources() {
   return {{"requests", {{"cpu", "30m"}, {"memory", "48Mi"}}}, {"limits", {{"memory", "512Mi"}}}};
 }
@@ -137,7 +138,7 @@ void FitForCluster(const api::HorovodJob& job, const std::string& pod_name,
     if (!spec->contains("dnsPolicy")) (*spec)["dnsPolicy"] = "ClusterFirstWithHostNet";
     return;
   }
-  // digits-worker-0.digits-workers.NAMESPACE.svc, unless the user has a name of his own.
+  // digits-worker-0.digits-workers.NAMESPACE.svc, unless the user sets a name.
   if (!spec->contains("hostname") && !spec->contains("subdomain")) {
     (*spec)["hostname"] = pod_name;
     (*spec)["subdomain"] = ServiceName(job.name);

@@ -198,12 +198,12 @@ TEST(PodClusterTest, WhatTheUserWroteStaysAsItIs) {
   EXPECT_EQ(spec["tolerations"], written["tolerations"]);
   EXPECT_EQ(spec["volumes"][0], written["volumes"][0]);
   Json data = spec["initContainers"][2];
-  data.erase("terminationMessagePolicy");  // but for this, as in the worker
+  data.erase("terminationMessagePolicy");  // apart from this, the same as in the worker
   EXPECT_EQ(data, written["initContainers"][0]);
   EXPECT_EQ(spec["containers"][1], written["containers"][1]);
   EXPECT_EQ(spec["containers"][0]["securityContext"], Json({{"runAsUser", 0}}));
   EXPECT_EQ(spec["containers"][0]["lifecycle"], written["containers"][0]["lifecycle"]);
-  // A volume of the name "shm" is the user's own affair: /dev/shm is another one.
+  // A volume named "shm" belongs to the user: /dev/shm is another one.
   const Json mounts = spec["containers"][0]["volumeMounts"];
   EXPECT_EQ(mounts[0]["mountPath"], "/data");
   EXPECT_EQ(mounts[3], Json({{"name", "ringmaster-shm"}, {"mountPath", "/dev/shm"}}));
@@ -242,7 +242,7 @@ TEST(PodClusterTest, NobodyIsToldOfAPortThatIsNotKnownBeforeThePodRuns) {
   EXPECT_TRUE(Annotations(nullptr, Json::object(), false).is_null()) << "a local pod";
 }
 
-// What a template that has `part` in its worker (or, by `where`, elsewhere) is told.
+// The error about a template with `part` in its worker (or at another place `where`).
 std::string Refusal(const std::string& where, const Json& part) {
   Json pod_template = Job().spec.worker.pod_template;
   pod_template[Json::json_pointer(where)] = part;
@@ -262,7 +262,7 @@ TEST(PodClusterTest, ATemplateCannotHaveWhatWeAdd) {
         << port;
   }
   for (const Json& mount : spec["containers"][0]["volumeMounts"]) {
-    if (mount["mountPath"] == "/dev/shm") continue;  // may be the user's own
+    if (mount["mountPath"] == "/dev/shm") continue;  // this may be the user's own
     EXPECT_THAT(Refusal(worker + "/volumeMounts", Json::array({mount})), HasSubstr("mountPath"))
         << mount;
   }

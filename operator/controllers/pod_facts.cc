@@ -28,7 +28,7 @@ PodPhase Phase(const std::string& text) {
   if (text == "Running") return PodPhase::kRunning;
   if (text == "Succeeded") return PodPhase::kSucceeded;
   if (text == "Failed") return PodPhase::kFailed;
-  return PodPhase::kPending;  // and Unknown: nothing is known to have ended
+  return PodPhase::kPending;  // also for Unknown: the pod is not known to have ended
 }
 
 int ReadIndex(const Json& metadata) {
@@ -39,7 +39,7 @@ int ReadIndex(const Json& metadata) {
   return index;
 }
 
-// Written by us, and by anybody who may write pods.
+// Anyone who may write pods can write this annotation, so its content is checked.
 std::map<std::string, std::string> ReadAnnounced(const std::string& text) {
   std::map<std::string, std::string> announced;
   const Json json = fields::ParseOrDiscard(text);
@@ -78,13 +78,14 @@ void ReadConditions(const Json& status, PodFacts* facts) {
   for (const Json& condition : fields::Member(status, "conditions")) {
     const std::string type = fields::Text(condition, "type");
     const bool on = fields::Text(condition, "status") == "True";
-    // A gate is looked for in the spec: the scheduler may not have seen yet that it is gone.
+    // Gates are read from the spec, because the scheduler may not have noticed yet that one was
+    // removed.
     const bool gate = fields::Text(condition, "reason") == "SchedulingGated";
     if (type == "PodScheduled" && !on && !gate && !fields::Text(condition, "reason").empty()) {
       facts->waiting =
           fields::Text(condition, "reason") + ": " + fields::Text(condition, "message");
     }
-    // The pod is about to be evicted or preempted: it leaves by plan as long as it lives.
+    // The pod is about to be evicted or preempted: it is drained while it lives.
     if (type == "DisruptionTarget" && on) {
       facts->reason = fields::Text(condition, "reason");
       if (facts->drain_reason.empty()) facts->drain_reason = facts->reason;
@@ -92,10 +93,10 @@ void ReadConditions(const Json& status, PodFacts* facts) {
   }
 }
 
-// For a sentence: the status is no place for a log.
+// The text becomes part of a sentence: the status is no place for a log.
 constexpr std::size_t kMaxWords = 200;
 
-// Cut between two characters: half of one can't be sent.
+// Cuts between two characters: part of a character would not be valid UTF-8.
 std::string Cut(std::string text) {
   if (text.size() <= kMaxWords) return text;
   std::size_t end = kMaxWords;
@@ -103,14 +104,15 @@ std::string Cut(std::string text) {
   return text.substr(0, end) + "...";
 }
 
-// What the launcher tells of its own doing says nothing of why the script ended.
+// The line is the launcher's report about its own actions, which says nothing about why the script
+// ended.
 bool IsLaunchersAccount(std::string_view line) {
   constexpr std::string_view kAccount = "ringmaster-launcher: ", kError = "error: ";
   if (line.rfind(kAccount, 0) != 0) return false;
   return line.substr(kAccount.size()).rfind(kError, 0) != 0;
 }
 
-// The last line that says something, of the end of the log that the kubelet has kept.
+// The last meaningful line at the end of the log that the kubelet has kept.
 std::string LastWords(std::string_view log) {
   constexpr std::string_view kBlanks = " \t\r\n";
   for (;;) {
@@ -125,7 +127,8 @@ std::string LastWords(std::string_view log) {
   }
 }
 
-// Nobody saw how it ended: its node lost power, or the kubelet has lost it. The code is made up.
+// How the container ended was not observed (its node lost power, or the kubelet has no record), so
+// the exit code is made up.
 bool IsUnseen(const Json& terminated) {
   const std::string reason = fields::Text(terminated, "reason");
   return reason == "Unknown" || reason == "ContainerStatusUnknown";
@@ -154,7 +157,8 @@ bool IsOneOf(std::string_view word, const std::array<std::string_view, n>& list)
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
-// Between two tries the kubelet shows how it waits, and quotes the try behind that.
+// Between two attempts the kubelet reports the back-off, followed by the message of the last
+// attempt.
 std::string WithoutBackOff(const std::string& message) {
   for (const char* tried : {": ErrImagePull: ", ": RegistryUnavailable: "}) {
     const std::size_t at = message.find(tried);
@@ -166,7 +170,7 @@ std::string WithoutBackOff(const std::string& message) {
 }
 
 void ReadWaiting(const Json& container, PodFacts* facts) {
-  // Every pod passes through the first two.
+  // Every pod passes through ContainerCreating and PodInitializing.
   constexpr std::array<std::string_view, 3> kUsual = {"", "ContainerCreating", "PodInitializing"};
   constexpr std::array<std::string_view, 7> kImage = {
       "ErrImagePull",      "ImagePullBackOff",    "InvalidImageName",         "ErrImageNeverPull",
@@ -204,7 +208,8 @@ bool AnyHasBegun(const Json& status) {
   return false;
 }
 
-// An init container that failed, for good: those that restart are sidecars, and end with the pod.
+// Finds an init container that failed for good: those that are restarted are sidecars, and end with
+// the pod.
 void ReadFailedInit(const Json& spec, const Json& status, PodFacts* facts) {
   std::set<std::string> sidecars;
   for (const Json& container : fields::Member(spec, "initContainers")) {
@@ -222,7 +227,7 @@ void ReadFailedInit(const Json& spec, const Json& status, PodFacts* facts) {
   }
 }
 
-// Whether one that runs beside the worker, and not as a sidecar, is in a state that `fits`.
+// A container other than the worker, and no sidecar, is in a state for which `fits` is true.
 bool AnyBeside(const Json& status, bool (*fits)(const Json& terminated)) {
   const Json& containers = fields::Member(status, "containerStatuses");
   return std::any_of(containers.begin(), containers.end(), [&](const Json& container) {
@@ -231,8 +236,8 @@ bool AnyBeside(const Json& status, bool (*fits)(const Json& terminated)) {
   });
 }
 
-// The worker decides: it is never started again in its pod, so whatever runs beside it has had its
-// time, and how that ended is nobody's fault.
+// The worker's exit decides the pod's phase: it is never restarted in its pod, so other containers
+// need not run on, and their exit codes don't count.
 void FollowTheWorker(const Json& status, PodFacts* facts) {
   facts->lingers = facts->exit_code && AnyBeside(status, [](const Json& terminated) {
                      return !terminated.is_object();
@@ -241,14 +246,14 @@ void FollowTheWorker(const Json& status, PodFacts* facts) {
     return terminated.is_object() && fields::Member(terminated, "exitCode") != 0;
   });
   const PodPhase phase = facts->exit_code == 0 ? PodPhase::kSucceeded : PodPhase::kFailed;
-  // Where all have ended the kubelet's own phase comes a moment later.
+  // When all containers have ended, the kubelet sets the phase a moment later.
   const bool behind =
       facts->phase == PodPhase::kRunning && (facts->lingers || facts->all_terminated);
   const bool wronged = facts->phase == PodPhase::kFailed && facts->reason.empty() && fault_beside;
   if (behind || wronged) facts->phase = phase;
 }
 
-// Gates of others than us keep the pod from every node.
+// Gates of other owners keep the pod off all nodes.
 void ReadGates(const Json& spec, PodFacts* facts) {
   facts->grouped = spec.contains("schedulingGroup");
   std::string others;
@@ -263,8 +268,8 @@ void ReadGates(const Json& spec, PodFacts* facts) {
   if (!others.empty()) facts->waiting = "not ours to lift: scheduling gate " + others;
 }
 
-// Every container that the pod has is terminated, as the kubelet wrote it; those that come after an
-// init container that has failed never start.
+// The kubelet has reported every container of the pod as terminated. Containers after a failed init
+// container never start, so they don't count.
 bool AllTerminated(const Json& spec, const Json& status, const PodFacts& facts) {
   std::set<std::string> terminated;
   for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
@@ -323,7 +328,7 @@ void Prove(PodFacts* facts, const planner::NodeEvidence& evidence) {
   const auto proof = planner::ProofOfDeath(*facts, evidence);
   facts->proven_dead = proof.has_value();
   facts->proof = proof.value_or("");
-  // It ended with its node: nothing in it has failed.
+  // The pod ended with its node: none of its containers has failed.
   if (facts->proven_dead && !facts->all_terminated && facts->reason.empty()) {
     facts->reason = "NodeLost";
   }

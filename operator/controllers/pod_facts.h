@@ -1,5 +1,4 @@
-// What the planner wants to know of a pod, read off the object as the API server gives it. Pure
-// functions on JSON.
+// Reads from a pod object of the API server what the planner needs. Pure functions on JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,9 +8,9 @@
 
 namespace ringmaster::controllers {
 
-// index -1: not a worker pod of ours.
+// The index is -1 if the pod is not a worker pod of ours.
 planner::PodFacts ReadPod(const nlohmann::json& pod);
-// Sets proven_dead and proof of the pod, from what is known of its node.
+// Sets proven_dead and proof of the pod from what is known of its node.
 void Prove(planner::PodFacts* pod, const planner::NodeEvidence& evidence);
 
 }  // namespace ringmaster::controllers

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 using planner::PodFacts;
 using planner::PodPhase;
 
-// A pod of one container and one sidecar that a kubelet runs.
+// A pod with one container and one sidecar, running on a node.
 Json Running() {
   return Json::parse(R"({"metadata": {"name": "p", "uid": "u"},
     "spec": {"nodeName": "gpu-a", "containers": [{"name": "worker"}],
@@ -55,7 +55,7 @@ TEST(ReadPodTest, ThePhaseFollowsTheContainersWhenItComesLater) {
     pod["status"]["containerStatuses"][0]["state"] = Terminated(code);
     pod["status"]["phase"] = "Running";
     EXPECT_EQ(ReadPod(pod).phase, phase);
-    pod["status"]["phase"] = "Failed";  // it has been evicted, say
+    pod["status"]["phase"] = "Failed";  // it may have been evicted, for example
     EXPECT_EQ(ReadPod(pod).phase, PodPhase::kFailed);
   }
 }

@@ -16,8 +16,8 @@ using kube::Json;
 const std::vector<kube::Resource>& PodGroupVersions() {
   static const std::vector<kube::Resource> kVersions = {
       kube::PodGroups(),                                                 // Kubernetes 1.37
-      {"scheduling.k8s.io", "v1alpha3", "podgroups", "PodGroup", true},  // 1.37
-      // Not v1alpha2 of 1.36: there minCount can't be changed, so it could not follow the spec.
+      {"scheduling.k8s.io", "v1alpha3", "podgroups", "PodGroup", true},  // Kubernetes 1.37
+      // v1alpha2 of 1.36 is missing because its minCount can't be changed to follow the spec.
   };
   return kVersions;
 }
@@ -54,7 +54,7 @@ Served ServedPodGroups(kube::KubeApi& api, std::vector<std::string> namespaces,
   for (int asking = 1;; ++asking) {
     const kube::Result<Served> served = AskForPodGroups(api, namespaces);
     if (served) return *served;
-    // What was refused may be granted in a moment, but for 403: these are our rights.
+    // A refusal may be temporary, except 403, which is about our rights.
     const bool last = asking >= kAskings || served.error().http_status == 403;
     spdlog::warn("whether PodGroups are served is not known asking_again={} error={}", !last,
                  logging::Value(served.error().message));
@@ -70,7 +70,7 @@ std::string PodGroupName(const std::string& job, const std::string& uid) {
 Json BuildPodGroup(const api::HorovodJob& job, const kube::Resource& version) {
   Json spec = {
       {"schedulingPolicy", {{"gang", {{"minCount", job.spec.elastic_policy.min_replicas}}}}}};
-  // That of its pods: whom the group may preempt goes by its own.
+  // The group gets the priority of its pods, because preemption uses the group's own.
   const Json& pod = job.spec.worker.pod_template.at("spec");
   std::string priority = pod.value("priorityClassName", "");
   if (priority.empty()) priority = job.spec.run_policy.scheduling_policy.priority_class;

@@ -1,8 +1,8 @@
-// PodGroups of Kubernetes (scheduling.k8s.io, behind its feature gate GenericWorkload): where an
-// API server serves them the scheduler itself keeps the pods of a job together, and they need no
-// gate of ours (docs/scheduling.md).
+// PodGroups of Kubernetes (scheduling.k8s.io, behind the feature gate GenericWorkload): if an API
+// server serves them, the scheduler itself keeps the pods of a job together, and they need no gate
+// of ours (docs/scheduling.md).
 //
-// Pure, but for ServedPodGroups.
+// Pure, except ServedPodGroups.
 #pragma once
 
 #include <chrono>
@@ -17,29 +17,30 @@
 
 namespace ringmaster::controllers {
 
-// Those that are known here, the newest first.
+// The versions that this operator supports, the newest first.
 const std::vector<kube::Resource>& PodGroupVersions();
-// The newest version that is served and may be listed in these namespaces (empty: in all); nullopt:
-// none is, or after `kAskings` the API server has still not said (it is busy, it does not answer,
-// it has refused the token). Between them is `pause`. Blocks.
+// Returns the newest version that is served and that we may list in these namespaces (empty: in
+// all); nullopt if there is none, or if the API server has not answered clearly in `kAskings` tries
+// (it is busy, doesn't answer, or has refused the token). Waits `pause` between tries. Blocks.
 inline constexpr int kAskings = 10;
 std::optional<kube::Resource> ServedPodGroups(
     kube::KubeApi& api, std::vector<std::string> namespaces, const std::stop_token& stop,
     std::chrono::milliseconds pause = std::chrono::seconds(1));
 
-// With the beginning of the job's uid: Kubernetes keeps a group as long as a pod names it, and so
-// the pods of a job that is made anew under its name would keep the group of the one before.
+// The name contains the beginning of the job's uid: Kubernetes keeps a group as long as a pod names
+// it, so without the uid a job that is created anew would share the group of the job before.
 std::string PodGroupName(const std::string& job, const std::string& uid);
 kube::Json BuildPodGroup(const api::HorovodJob& job, const kube::Resource& version);
-// Of a group that is there: what the API server lets nobody change stays as it is.
+// Copies the fields that the API server doesn't allow to change from the existing group.
 void KeepWhatIsFixed(const kube::Json& live, kube::Json* wanted);
-// Puts the pod into the job's group, which has to be there: a pod whose group is not never starts.
+// Puts the pod into the job's group. The group must exist: without it the pod would never start.
 void JoinPodGroup(const api::HorovodJob& job, kube::Json* pod);
 
-// What the job asks for is the scheduler's to give. It is not where a queue decides, nor where it
-// asks for what only the operator's own admission has.
+// The scheduler alone can place this job. That is not so if a queue decides, or if the job asks for
+// something that only the operator's own admission offers.
 bool SuitsPodGroup(const api::HorovodJob& job);
-// And none of its pods is of a time when it had none: a group counts those alone that are in it.
+// In addition, none of the job's pods was created without a group: a group counts only its own
+// pods.
 bool MayUsePodGroup(const planner::Snapshot& snapshot);
 
 }  // namespace ringmaster::controllers

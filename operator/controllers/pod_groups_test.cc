@@ -1,4 +1,4 @@
-// Jobs whose pods the scheduler keeps together.
+// Jobs whose pods the Kubernetes scheduler keeps together.
 #include "operator/controllers/pod_groups.h"
 
 #include "operator/controllers/testing/job_controller_fixture.h"
@@ -25,7 +25,7 @@ class OneVersionApi : public runtime::ScriptedApi {
  public:
   std::string served;
   kube::Error otherwise = {.code = kube::ErrorCode::kNotFound, .http_status = 404};
-  std::vector<kube::Error> first;  // what is answered before
+  std::vector<kube::Error> first;  // the first answers
   std::vector<std::string> asked;
 
   kube::Result<kube::List> ListAll(const kube::Resource& resource, const std::string& ns,
@@ -147,7 +147,7 @@ TEST_P(PodGroupControllerTest, PodsAreMadeWithoutAGateAndNameTheGroup) {
     EXPECT_EQ(pod["spec"]["schedulingGroup"]["podGroupName"], Group()["metadata"]["name"]);
     EXPECT_THAT(pod["spec"].value("schedulingGates", Json::array()), IsEmpty());
   }
-  // It follows the spec, and new pods are in it, too.
+  // The group follows the spec, and new pods join it.
   Change({{"worker", {{"replicas", 5}}}, {"elasticPolicy", {{"minReplicas", 4}}}});
   ASSERT_TRUE(TrainsAs({0, 1, 2, 3, 4}));
   EXPECT_TRUE(Eventually([&] { return MinCount() == 4; }));
@@ -164,12 +164,12 @@ TEST_P(PodGroupControllerTest, AJobWithAllowedSizesStaysInOurLine) {
   EXPECT_TRUE(Group().is_null());
 }
 
-// A pod whose group is not there never starts.
+// A pod whose group doesn't exist never starts.
 TEST_P(PodGroupControllerTest, NoPodIsMadeBeforeTheGroupIsThere) {
   door_->Refuse(PodGroupVersions().front(),
                 kube::Error{.code = kube::ErrorCode::kUnavailable, .message = "busy"});
   Apply(2);
-  // What a look makes it makes before it writes the status.
+  // A reconcile creates pods before it writes the status.
   ASSERT_TRUE(Eventually([&] { return Status().Find("Scheduled") != nullptr; }));
   EXPECT_EQ(door_->pod_creates(), 0);
   door_->Refuse(PodGroupVersions().front(), std::nullopt);

@@ -1,4 +1,4 @@
-// What the operator's settings say of the worker pods that it makes.
+// The operator's settings for the worker pods that it creates.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,15 +11,16 @@ nlohmann::json DefaultSidecarResources();
 
 struct PodOptions {
   std::string sidecar_image = "ringmaster.dev/sidecar:latest";
-  std::string sidecar_target;  // RINGMASTER_OPERATOR; empty: none
-  std::string log_format;      // of sidecars; empty: their default
-  bool gang_gate = false;      // pods wait for the operator before they look for a node
-  bool shield = false;         // autoscalers are told to leave a pod alone until its job trains
-  std::string ring_key_file;   // RINGMASTER_RING_KEY_FILE of sidecars; empty: none
-  // A real cluster (pod_cluster.h). False: the local one, whose pods are processes of this machine.
+  std::string sidecar_target;  // RINGMASTER_OPERATOR; empty: not set
+  std::string log_format;      // log format of sidecars; empty: their default
+  bool gang_gate = false;      // pods wait for the operator before the scheduler places them
+  bool shield = false;         // autoscalers must not move a pod before its job trains
+  std::string ring_key_file;   // RINGMASTER_RING_KEY_FILE of sidecars; empty: not set
+  // True on a real cluster (pod_cluster.h), false on the local one, whose pods are processes of
+  // this machine.
   bool cluster = false;
-  // All below: on a real cluster, and on the local one where other machines are its nodes.
-  bool host_network = false;      // every pod has its node's address, and ports that are free there
+  // The following count on a real cluster, and on a local one whose nodes are other machines.
+  bool host_network = false;      // pods have their node's address and free ports of it
   bool tls = true;                // mutual TLS with the certificate in the job's Secret
   std::string image_pull_policy;  // of our containers; empty: Kubernetes' default
   nlohmann::json sidecar_resources = DefaultSidecarResources();

@@ -18,7 +18,7 @@ using runtime::MetaField;
 bool PodReleaser::ReleaseOrphans(const std::string& key) {
   const std::size_t slash = key.find('/');
   const std::string ns = key.substr(0, slash), name = key.substr(slash + 1);
-  if (name.empty()) return true;  // without owner and label: its job is not known
+  if (name.empty()) return true;  // neither owner nor label: the job is unknown
   const auto cached = jobs_->Get(ns, name);
   const std::string cached_uid = cached == nullptr ? "" : MetaField(*cached, "uid");
   std::vector<runtime::ObjectPtr> orphans;
@@ -27,7 +27,7 @@ bool PodReleaser::ReleaseOrphans(const std::string& key) {
     if (HasFinalizer(*pod) && !owned) orphans.push_back(pod);
   }
   if (orphans.empty()) return true;
-  // The cache may not know a young job yet.
+  // The cache may not have a young job yet.
   const auto live = api_->Get(kube::HorovodJobs(), ns, name);
   if (!live && live.error().code != ErrorCode::kNotFound) return false;
   const std::string uid = live ? MetaField(*live, "uid") : "";
@@ -45,8 +45,8 @@ bool PodReleaser::ReleaseDeletedJob(const std::string& key, const Json& job) {
   return ReleaseAll(key, MetaField(job, "uid"), false) && collected;
 }
 
-// A reconcile that had begun before the job was deleted may have made pods after the garbage
-// collector had looked; they would hold a foreground deletion for ever.
+// A reconcile that began before the job was deleted may have created pods after the garbage
+// collector had looked; they would block a foreground deletion for ever.
 bool PodReleaser::CollectLatePods(const std::string& key, const Json& job) {
   const Json finalizers = job.value("/metadata/finalizers"_json_pointer, Json::array());
   if (std::find(finalizers.begin(), finalizers.end(), "foregroundDeletion") == finalizers.end()) {

@@ -1,7 +1,7 @@
-// Lets pods go that no running job waits for: takes the finalizer off those whose job is gone, is
-// being deleted or can't be read.
+// Releases pods that no running job waits for: removes the finalizer from pods whose job is gone,
+// is being deleted or can't be read.
 //
-// Each method returns false where the job has to be looked at again after a while.
+// Each method returns false if the job has to be reconciled again after a while.
 //
 // Thread rule: every method is safe from any thread.
 #pragma once
@@ -16,18 +16,19 @@ namespace ringmaster::controllers {
 
 class PodReleaser {
  public:
-  // The caches outlive the releaser; that of the pods has them by JobKeyOf.
+  // The caches outlive the releaser; the pods' cache must be indexed by JobKeyOf.
   PodReleaser(std::shared_ptr<kube::KubeApi> api, const runtime::Informer* jobs,
               const runtime::Informer* pods)
       : api_(std::move(api)), jobs_(jobs), pods_(pods) {}
 
-  // Pods that are labelled or owned as of the job of this key, and not owned by the one that
-  // exists.
+  // Releases pods whose labels or owner name the job of this key, but which the existing job
+  // doesn't own.
   bool ReleaseOrphans(const std::string& key);
-  // Pods of a job that is being deleted: they are the garbage collector's then, and whether they
-  // are dead matters no more. Deletes those that it has missed.
+  // Releases the pods of a job that is being deleted: the garbage collector deletes them, and
+  // whether they are dead no longer matters. Deletes pods that the garbage collector has missed.
   bool ReleaseDeletedJob(const std::string& key, const kube::Json& job);
-  // Pods of a job that can't be read. Unless the job is `deleting`, only the dead ones.
+  // Releases the pods of a job that can't be read. Unless the job is `deleting`, only the dead
+  // ones.
   bool ReleaseUnreadableJob(const std::string& key, const std::string& job_uid, bool deleting) {
     return ReleaseAll(key, job_uid, !deleting);
   }

@@ -45,7 +45,7 @@ bool PodWriter::CreateAll(const api::HorovodJob& job,
                           const std::vector<planner::PodCreate>& creates, int least,
                           const std::vector<planner::PodDelete>& useless_alone) {
   if (creates.empty()) {
-    backoff_->Worked(job, Needed::kPods);  // nobody wants any
+    backoff_->Worked(job, Needed::kPods);  // no pod is wanted
     return true;
   }
   if (backoff_->Waits(job, Needed::kPods)) return true;
@@ -55,7 +55,7 @@ bool PodWriter::CreateAll(const api::HorovodJob& job,
   std::size_t done = 0;
   const planner::PodCreate* failed = nullptr;
   Attempt failure;
-  // What the first is refused for, the others would be too: it is tried alone.
+  // If the first pod is refused, the others would be, too, so the first is tried alone.
   for (std::size_t batch = 1; failed == nullptr && done < creates.size();
        batch = std::min(2 * batch, options_.calls_at_once)) {
     if (IsEnough(job, done) || !IsStillWanted(job)) break;
@@ -84,7 +84,7 @@ bool PodWriter::CreateAll(const api::HorovodJob& job,
     if (done < creates.size()) queue_->Add(job.Key());
     return true;
   }
-  // Once for all: they are of one try.
+  // One report covers all failures of one try.
   TellNotCreated(job, planner::PodName(job.name, failed->index), failure);
   const bool waits = backoff_->Waits(job, Needed::kPods);
   if (waits && failure.refused && granted < least) {
@@ -93,7 +93,7 @@ bool PodWriter::CreateAll(const api::HorovodJob& job,
   return waits;
 }
 
-// For one look. Something is done in each, whoever is in a hurry.
+// Enough is done for one reconcile. Each does something, whatever else is urgent.
 bool PodWriter::IsEnough(const api::HorovodJob& job, std::size_t done) const {
   return done >= kPodsInOneLook || (done > 0 && queue_->IsHurried(job.Key()));
 }
@@ -105,7 +105,7 @@ bool PodWriter::IsStillWanted(const api::HorovodJob& job) const {
          fields::IntegerAt(*object, "/metadata/generation") == job.generation;
 }
 
-// One event for all: a thousand would tell nobody more.
+// One event for all pods: a thousand events would say no more.
 void PodWriter::TellCreated(const api::HorovodJob& job, const std::vector<Json>& made,
                             const std::string& reason) {
   constexpr std::size_t kNamed = 3;
@@ -135,7 +135,7 @@ PodWriter::Attempt PodWriter::Create(const api::HorovodJob& job, const planner::
   AvoidNodes(pod, create.avoid);
   KeepOffNodes(pod, create.keep_off);
   const api::TopologyPolicy& topology = job.spec.run_policy.scheduling_policy.topology;
-  // Where nobody has counted the nodes for the job, the scheduler keeps it together.
+  // If gang admission doesn't place the pods, the Kubernetes scheduler keeps them together.
   const bool counted = options_.pod.gang_gate && create.of_queue == nullptr;
   if (!counted) KeepTogether(pod, topology, job.uid);
   PutInDomain(pod, topology, create.domain);
@@ -153,8 +153,8 @@ PodWriter::Attempt PodWriter::NotCreated(const api::HorovodJob& job,
                                          const kube::Error& error) {
   const std::string name = planner::PodName(job.name, create.index);
   if (error.code == ErrorCode::kAlreadyExists) {
-    // Ours, and the cache is behind: it comes with the next watch event. Or somebody else's: then
-    // it stays in the way.
+    // The pod is ours and the cache is behind: its next watch event brings it. Or it belongs to
+    // another owner, and then it stays in the way.
     const auto other = api_->Get(kube::Pods(), job.ns, name);
     if (other && IsOwnedBy(*other, job.uid)) {
       if (!HasLabels(*other, LabelsOf(job, create.index))) {
@@ -175,7 +175,7 @@ PodWriter::Attempt PodWriter::NotCreated(const api::HorovodJob& job,
 
 void PodWriter::TellNotCreated(const api::HorovodJob& job, const std::string& pod,
                                const Attempt& failed) {
-  // It goes by itself, or has just gone: nothing that people have to hear of, unless they ask.
+  // The pod is about to be gone, or has just gone: people need no event about that.
   if (failed.name_taken) return backoff_->NameIsTaken(job, pod);
   if (!failed.refused) return;
   backoff_->Failed(
@@ -184,8 +184,8 @@ void PodWriter::TellNotCreated(const api::HorovodJob& job, const std::string& po
        fmt::format("pod {} could not be created: {}", pod, failed.refused->message), ""});
 }
 
-// Somebody has taken labels off pods of the job, by which they are found. Without the label of the
-// role a pod is not even in the cache, but its sidecar has been heard.
+// Labels by which the job's pods are found were removed from some. A pod without the role label is
+// missing in the cache, but its sidecar is connected.
 bool PodWriter::RestoreLabels(const api::HorovodJob& job,
                               const std::vector<planner::SidecarFacts>& sidecars) {
   bool ok = true;
@@ -200,7 +200,7 @@ bool PodWriter::RestoreLabels(const api::HorovodJob& job,
     if (!index || cached != nullptr) continue;
     const auto live = api_->Get(kube::Pods(), job.ns, sidecar.pod_name);
     if (!live || !IsOwnedBy(*live, job.uid)) continue;
-    // The job is looked at again when the cache has it.
+    // The job is reconciled again when the cache has the pod.
     if (!HasLabels(*live, LabelsOf(job, *index))) (void)Relabel(job, *live, *index);
     ok = false;
   }
@@ -213,7 +213,7 @@ bool PodWriter::Relabel(const api::HorovodJob& job, const Json& pod, int index) 
   const auto patched =
       api_->Patch(kube::Pods(), job.ns, name,
                   {{"metadata", {{"uid", MetaField(pod, "uid")}, {"labels", labels}}}}, {});
-  // Something between us and the store may take them off each time.
+  // An admission plugin may remove them at each write.
   if (!patched || !HasLabels(*patched, labels)) {
     spdlog::warn("pod not labelled job={} pod={} error={}", job.Key(), name,
                  logging::Value(patched ? "it is written without them" : patched.error().message));
@@ -238,12 +238,12 @@ bool PodWriter::AdmitAll(const api::HorovodJob& job, const std::vector<planner::
     for (std::size_t i = 0; i < batch; ++i) {
       if (!errors[i]) continue;
       ok = false;
-      // The cache is behind, and comes up.
+      // The cache is behind and will catch up.
       if (refusal != nullptr || errors[i]->code == ErrorCode::kConflict) continue;
       refusal = &*errors[i];
       refused = &pods[done + i];
     }
-    // Once for all: they are of one try.
+    // One report covers all failures of one try.
     if (refusal != nullptr) {
       TellNotAdmitted(job, refused->name, *refusal);
       return backoff_->Waits(job, Needed::kGates);
@@ -267,7 +267,7 @@ std::optional<kube::Error> PodWriter::Admit(const api::HorovodJob& job,
                                             const planner::PodAdmit& pod) {
   const auto object = pods_->Get(job.ns, pod.name);
   if (object == nullptr || MetaField(*object, "uid") != pod.uid) return std::nullopt;
-  // Other gates are other people's. The version keeps us from taking away one that has just come.
+  // Gates of other owners are kept. The version keeps us from removing one that was just added.
   Json gates = Json::array();
   for (const Json& gate : object->value("/spec/schedulingGates"_json_pointer, Json::array())) {
     if (gate.value("name", "") != api::kGangGate) gates.push_back(gate);
@@ -280,7 +280,7 @@ std::optional<kube::Error> PodWriter::Admit(const api::HorovodJob& job,
   if (pod.calls_for_nodes) {
     patch["metadata"]["annotations"][api::kCallsForNodesAnnotation] = "true";
   }
-  // Lists are written as a whole, so what the pod has already goes along.
+  // A patch replaces whole lists, so the pod's own terms are included.
   const Json& affinity = fields::At(*object, "/spec/affinity");
   if (!pod.domain.empty() && affinity.is_object()) patch["spec"]["affinity"] = affinity;
   PutInDomain(patch, job.spec.run_policy.scheduling_policy.topology, pod.domain);
@@ -295,13 +295,13 @@ std::optional<kube::Error> PodWriter::Admit(const api::HorovodJob& job,
 
 bool PodWriter::Annotate(const api::HorovodJob& job, const std::string& pod, const std::string& uid,
                          const Json& annotations) {
-  // Another pod may have the name by now, and what is said of this one would be said of that.
+  // The uid keeps the annotations from a newer pod with the same name.
   const Json patch = {{"metadata", {{"uid", uid}, {"annotations", annotations}}}};
   const auto patched = api_->Patch(kube::Pods(), job.ns, pod, patch, {});
   if (patched) {
     pods_->Observe(*patched);
     if (annotations.contains(api::kDrainSinceAnnotation)) {
-      queue_->AddFirst(job.Key());  // the next look is the one that tells the sidecars
+      queue_->AddFirst(job.Key());  // the next reconcile tells the sidecars
     } else {
       queue_->Add(job.Key());
     }
@@ -309,7 +309,7 @@ bool PodWriter::Annotate(const api::HorovodJob& job, const std::string& pod, con
   }
   const ErrorCode code = patched.error().code;
   if (code == ErrorCode::kNotFound) return true;
-  // The cache is behind, and comes up.
+  // The cache is behind and will catch up.
   if (code == ErrorCode::kConflict) return false;
   spdlog::warn("pod not marked job={} pod={} error={}", job.Key(), pod,
                logging::Value(patched.error().message));
@@ -323,7 +323,7 @@ bool PodWriter::Delete(const api::HorovodJob& job, const planner::PodDelete& pod
                  logging::Value(pod.reason));
     return true;
   }
-  // Not there any more, or a newer pod of that name: either way this one is gone.
+  // The pod doesn't exist any more, or a newer pod has its name: either way this one is gone.
   const ErrorCode code = deleted.error().code;
   if (code == ErrorCode::kNotFound || code == ErrorCode::kConflict) return true;
   spdlog::warn("pod not deleted job={} pod={} error={}", job.Key(), pod.name,
@@ -349,7 +349,7 @@ bool PodWriter::Release(const api::HorovodJob& job, const planner::PodRelease& p
                  logging::Value(pod.reason));
     return true;
   }
-  // What has changed about it is on its way to the cache: decide again from that.
+  // The pod has changed, and the cache will get the change: decide again from that.
   if (pod.as_seen && removed.error().code == ErrorCode::kConflict) return false;
   spdlog::warn("pod not released job={} pod={} error={}", job.Key(), pod.name,
                logging::Value(removed.error().message));

@@ -1,10 +1,9 @@
-// Makes, labels, admits, annotates, deletes and releases the pods of a job. What the API server
-// answers goes to the caches at once, so that the next look at the job is not older than this one's
-// writes.
+// Creates, labels, admits, annotates, deletes and releases the pods of a job. The API server's
+// answers go to the caches at once, so that the next reconcile sees what this one wrote.
 //
-// Pods are made, and let start, several at a time.
+// Pods are created and admitted several at a time.
 //
-// Each method returns false where the job has to be looked at again after a while.
+// Each method returns false if the job has to be reconciled again after a while.
 //
 // Thread rule: every method is safe from any thread, for one job from one thread at a time.
 #pragma once
@@ -31,13 +30,13 @@ struct PodWriterOptions {
   PodOptions pod;
   // Pods carry the finalizer that keeps them until their death is proven or doesn't matter.
   bool proof_finalizer = true;
-  std::size_t calls_at_once = 8;  // to the API server
+  std::size_t calls_at_once = 8;  // concurrent calls to the API server
   runtime::Clock clock;
 };
 
 class PodWriter {
  public:
-  // Pods that were written go to `pods`; `jobs` tells whether a job is still what it was. Both
+  // Pods that were written go to `pods`; `jobs` tells whether a job has changed meanwhile. Both
   // outlive the writer.
   struct Caches {
     runtime::Informer* pods = nullptr;
@@ -47,38 +46,38 @@ class PodWriter {
   PodWriter(std::shared_ptr<kube::KubeApi> api, const Caches& caches, runtime::WorkQueue* queue,
             CreationBackoff* backoff, EventWriter* events, PodWriterOptions options);
 
-  // Stops where the job changes meanwhile, after as many as one look may take, and, with at least
-  // one made, where a pod of this job or of one that waits for a worker is about to leave: the job
-  // comes back for the rest, so that drains, and other jobs, don't wait for that. With fewer than
-  // `least` of those that are granted the job can't train: where they are refused, what was made of
-  // them would only hold what others need, and is deleted, and `useless_alone` with it.
+  // Creates the pods. Stops early if the job changes, after as many pods as one reconcile may
+  // create, or, once at least one is created, if a pod of this job or another job is urgent (it is
+  // about to leave); the job then comes back for the rest. With fewer than `least` of the granted
+  // pods the job can't train: if one is refused, those created are deleted together with
+  // `useless_alone`, because they would only hold resources that others need.
   bool CreateAll(const api::HorovodJob& job, const std::vector<planner::PodCreate>& creates,
                  int least = 0, const std::vector<planner::PodDelete>& useless_alone = {});
-  // Writes the labels by which pods of the job are found, where somebody has taken them off.
-  // Without the label of the role a pod is not even in the cache, but its sidecar has been heard.
-  // False: not all of them can be found yet.
+  // Restores the labels by which pods of the job are found, if they were removed. A pod without the
+  // role label is missing in the cache, but its sidecar is connected. Returns false if not all pods
+  // can be found yet.
   bool RestoreLabels(const api::HorovodJob& job,
                      const std::vector<planner::SidecarFacts>& sidecars);
-  // Takes the scheduling gates off, and stops as above. Where that is refused it is asked for again
-  // after a while, like a pod that can't be made.
+  // Removes the scheduling gates; stops early as CreateAll does. If the API server refuses, this is
+  // tried again after a while, as for pods that can't be created.
   bool AdmitAll(const api::HorovodJob& job, const std::vector<planner::PodAdmit>& pods);
   // A null value removes the annotation.
   bool Annotate(const api::HorovodJob& job, const std::string& pod, const std::string& uid,
                 const kube::Json& annotations);
   bool Delete(const api::HorovodJob& job, const planner::PodDelete& pod);
-  // Takes the finalizer off.
+  // Removes the finalizer.
   bool Release(const api::HorovodJob& job, const planner::PodRelease& pod);
 
  private:
-  // What has become of one pod that was to be made.
+  // The result of creating one pod.
   struct Attempt {
-    bool there = false;  // if not, the others needn't be tried
-    kube::Json made;     // null: it was there before, or isn't
+    bool there = false;  // false: the other pods need not be tried
+    kube::Json made;     // null: the pod existed before, or was not created
     bool name_taken = false;
     std::optional<kube::Error> refused;
   };
   Attempt Create(const api::HorovodJob& job, const planner::PodCreate& create);
-  // Nullopt: the gate is off, or the pod is gone.
+  // nullopt: the gate is removed, or the pod is gone.
   std::optional<kube::Error> Admit(const api::HorovodJob& job, const planner::PodAdmit& pod);
   void TellNotAdmitted(const api::HorovodJob& job, const std::string& pod,
                        const kube::Error& error);

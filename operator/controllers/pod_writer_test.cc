@@ -112,7 +112,7 @@ TEST_F(PodWriterTest, ANameThatIsFreeSoonIsNoReasonToBeginAnew) {
 }
 
 TEST_F(PodWriterTest, ManyRefusalsOfOneTryAreOne) {
-  api_->creates_allowed = 3;  // four are asked for side by side then
+  api_->creates_allowed = 3;  // so four are requested at the same time
   EXPECT_TRUE(writer_.CreateAll(job_, Granted(7), 1));
   EXPECT_THAT(EventReasons(), ::testing::UnorderedElementsAre("PodCreated", "FailedCreate"));
 }
@@ -140,7 +140,7 @@ TEST_F(PodWriterTest, LabelsThatSomebodyTookOffAreWrittenAgain) {
   MakePod(0, {{"metadata", {{"labels", {{api::kJobNameLabel, "another"}}}}}});
   EXPECT_TRUE(writer_.RestoreLabels(job_, {}));
   EXPECT_TRUE(HasLabels(Pod(0), LabelsOf(job_, 0)));
-  // Not in the cache, which is by label, but its sidecar has been heard.
+  // This pod is missing in the cache, which selects by label, but its sidecar is connected.
   MakePod(1, {{"metadata", {{"labels", {{api::kJobRoleLabel, nullptr}}}}}}, false);
   planner::SidecarFacts heard;
   heard.pod_name = "digits-worker-1";

@@ -22,7 +22,7 @@ constexpr char kNoVolume[] = "VolumeNotMounted";
 
 struct Cause {
   const char* event;   // reason of the kubelet's or the attach controller's event
-  const char* reason;  // of our condition; empty: volumes and sandbox are there
+  const char* reason;  // of our condition; empty: volumes and sandbox are ready
   const char* what;
 };
 constexpr Cause kCauses[] = {
@@ -34,7 +34,7 @@ constexpr Cause kCauses[] = {
     {"Pulled", "", ""},
 };
 
-// Of all volumes together, after two minutes: the event about the one volume says more.
+// This event covers all volumes, after two minutes; the event about a single volume says more.
 bool IsSummary(const std::string& note) {
   return note.rfind("Unable to attach or mount volumes", 0) == 0;
 }
@@ -49,7 +49,7 @@ planner::Time LastSeen(const Json& event) {
   return last;
 }
 
-// The newest event that tells something; a summary only where there is nothing else.
+// Chooses the newest informative event; a summary only if there is no other.
 Unstartable Read(const std::vector<Json>& events) {
   Unstartable found;
   std::tuple<bool, planner::Time, bool> best;
@@ -59,7 +59,7 @@ Unstartable Read(const std::vector<Json>& events) {
     });
     if (cause == std::end(kCauses)) continue;
     Unstartable told{cause->reason, cause->what, fields::Text(event, "note")};
-    // Events have whole seconds: of one second the good one is the later.
+    // Times of events are whole seconds: within one second, the successful event is the later one.
     const std::tuple rank(!IsSummary(told.message), LastSeen(event), !told);
     if (rank <= best) continue;
     best = rank;

@@ -1,6 +1,6 @@
-// Why pods that have a node get no container: mostly a volume that can't be mounted. Their status
-// doesn't say it, the events about them do. So the events about such a pod are listed once it has
-// waited longer than most, and again ever more rarely; nothing is watched.
+// Finds out why pods that have a node get no container: mostly a volume can't be mounted. Events
+// say so, but the pod's status does not. The events about such a pod are therefore listed once it
+// has waited longer than usual, and again at growing intervals; no watch is used.
 //
 // Thread rule: every method is safe from any thread.
 #pragma once
@@ -27,11 +27,12 @@ class PreparationProblems {
       : api_(std::move(api)), patience_(patience) {}
 
   static constexpr std::chrono::minutes kRarest{5};
-  // So many pods of a job are asked about: a thousand wait for the same thing as these.
+  // The number of pods per job whose events are listed: the others most likely wait for the same
+  // reason.
   static constexpr std::size_t kAsked = 3;
 
   // Sets `unstartable` of the pods of one job as far as it is known. Returns how soon to look
-  // again; nullopt: nothing is to be found out.
+  // again; nullopt: there is nothing to find out.
   std::optional<std::chrono::milliseconds> Explain(const std::string& job_key,
                                                    const std::string& ns,
                                                    std::vector<planner::PodFacts>* pods,
@@ -40,9 +41,9 @@ class PreparationProblems {
 
  private:
   struct Wait {
-    std::chrono::milliseconds pause;  // before the next look
+    std::chrono::milliseconds pause;  // before the next listing
     Clock::time_point look_at;
-    planner::Unstartable found;  // by the newest
+    planner::Unstartable found;  // from the newest event
   };
   using Waits = std::map<std::string, Wait>;  // by pod uid
 

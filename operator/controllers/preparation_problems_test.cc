@@ -1,5 +1,4 @@
-// Pods that a kubelet can't prepare: what the events about them tell, and how often they are asked
-// for.
+// Pods that a kubelet can't prepare: what their events say, and how often the events are listed.
 #include "operator/controllers/preparation_problems.h"
 
 #include <fmt/format.h>
@@ -20,13 +19,13 @@ using ::testing::IsEmpty;
 constexpr char kMissing[] = "MountVolume.SetUp failed for volume \"v\" : configmap \"c\" not found";
 constexpr char kSummary[] = "Unable to attach or mount volumes: unmounted volumes=[v]: timed out";
 
-// Shows whose events were asked for, and fails where the test says so.
+// Records whose events were listed, and fails if the test says so.
 class AskedApi : public kube::testing::WrappedApi {
  public:
   using WrappedApi::WrappedApi;
   std::vector<std::string> asked;
   bool fails = false;
-  std::optional<kube::List> answer;  // instead of the server's
+  std::optional<kube::List> answer;  // returned instead of the server's answer
 
   kube::Result<kube::List> ListAll(const kube::Resource& resource, const std::string& ns,
                                    const kube::ListOptions& options) override {
@@ -36,7 +35,7 @@ class AskedApi : public kube::testing::WrappedApi {
   }
 };
 
-// As a kubelet's recorder writes it.
+// An event as a kubelet's recorder writes it.
 Json Event(const std::string& ns, const std::string& name, const std::string& uid,
            const std::string& reason, const std::string& note, const std::string& time) {
   return {{"metadata", {{"name", name}}},
@@ -57,7 +56,7 @@ class PreparationProblemsTest : public local::testing::OnEveryServer {
     asked_ = std::make_shared<AskedApi>(api_);
     problems_ = std::make_unique<PreparationProblems>(asked_, seconds(20));
   }
-  // An event at 12:00 and so many seconds.
+  // Creates an event at 12:00 and `second` seconds.
   void Happens(const std::string& uid, const std::string& reason, const std::string& note,
                int second) {
     const std::string time = fmt::format("2026-01-31T12:00:{:02}.000000Z", second);
@@ -72,14 +71,14 @@ class PreparationProblemsTest : public local::testing::OnEveryServer {
     pod.accepted = pod.scheduled = pod.preparing = true;
     pods_.push_back(pod);
   }
-  // What is found when so much time has passed since the first look.
+  // The facts at this time after the first call.
   std::vector<planner::PodFacts> After(std::chrono::milliseconds time) {
     std::vector<planner::PodFacts> pods = pods_;
     asked_->asked.clear();
     again_ = problems_->Explain("ns/digits", ns_, &pods, begin_ + time);
     return pods;
   }
-  // Its first look at what is to be found of a single pod.
+  // The facts about a single pod at the first call.
   planner::Unstartable Found() {
     AddPod("u");
     After(seconds(0));
@@ -89,7 +88,7 @@ class PreparationProblemsTest : public local::testing::OnEveryServer {
   std::shared_ptr<AskedApi> asked_;
   std::unique_ptr<PreparationProblems> problems_;
   std::vector<planner::PodFacts> pods_;
-  std::optional<std::chrono::milliseconds> again_;  // of the newest look
+  std::optional<std::chrono::milliseconds> again_;  // result of the newest call
   const PreparationProblems::Clock::time_point begin_ = PreparationProblems::Clock::now();
   int events_ = 0;
 };
@@ -134,7 +133,7 @@ TEST_P(PreparationProblemsTest, AThousandPodsThatWaitAreAFewCalls) {
   After(seconds(20));
   EXPECT_THAT(asked_->asked,
               ElementsAre("regarding.uid=u0", "regarding.uid=u1", "regarding.uid=u2"));
-  // Those go on; now the others count.
+  // These pods continue, so the others count now.
   for (int i = 0; i < 3; ++i) pods_[i].preparing = false;
   After(seconds(21));
   EXPECT_EQ(again_, seconds(20));
@@ -237,7 +236,7 @@ TEST_P(PreparationProblemsTest, ASeriesIsAsNewAsItsLastEvent) {
   EXPECT_EQ(Found().message, kMissing);
 }
 
-// Kubelets write events of the core API: shown by the newer one their time is in another field.
+// Kubelets write events of the core API: the newer API shows their time in another field.
 TEST_P(PreparationProblemsTest, TheTimeOfACoreEventCounts) {
   asked_->answer = kube::List{};
   for (const auto& [note, second] :

@@ -16,7 +16,7 @@ namespace {
 
 using kube::Json;
 
-// Each lost race means that somebody else's write succeeded, so a few are plenty.
+// Each lost race means that another client's write succeeded, so a few tries are enough.
 constexpr int kTries = 5;
 
 kube::Error Broken(const JobIdentity& job, const std::string& why) {
@@ -37,13 +37,13 @@ Json MakeObject(const JobIdentity& job, const membership::QuorumRecord& state) {
   return object;
 }
 
-// The highest lineage that the job's status says was begun; 0: none.
+// The highest lineage that has begun, according to the job's status; 0: none.
 std::uint64_t BegunLineage(const Json& job) {
   return membership::EpochLineage(fields::Unsigned(fields::Member(job, "status"), "epoch"));
 }
 
-// Nothing was made, and nothing will be. What is created conflicts with nothing: kConflict is what
-// a quota answers while it is being counted.
+// The object was not created and will not be. A create can't conflict with anything else: kConflict
+// is the answer while a quota is being counted.
 bool CreationWasRefused(const kube::Error& error) {
   return error.code == kube::ErrorCode::kInvalid || error.code == kube::ErrorCode::kForbidden ||
          error.code == kube::ErrorCode::kTooManyRequests ||
@@ -78,7 +78,7 @@ kube::Result<void> QuorumRecordStore::Load(const JobIdentity& job, Entry& entry)
   }
   entry.state.reset();
   if (object) {
-    // Of a job of the same name that was deleted: the garbage collector takes it away soon.
+    // It belongs to a deleted job of the same name; the garbage collector will remove it soon.
     if (!IsOwnedBy(*object, job.uid)) return tl::unexpected(Broken(job, "another job owns it"));
     auto state = RecordOf(*object);
     if (!state) return tl::unexpected(Broken(job, state.error()));
@@ -100,7 +100,7 @@ kube::Result<void> QuorumRecordStore::Write(const JobIdentity& job, Entry& entry
     written = api_->Create(kube::ConfigMaps(), job.ns, object);
   }
   if (!written) {
-    entry.known = false;  // it may have been written for all we know
+    entry.known = false;  // the write may have succeeded nevertheless
     const kube::ErrorCode code = written.error().code;
     const bool raced =
         code == kube::ErrorCode::kConflict || code == kube::ErrorCode::kAlreadyExists;
@@ -141,7 +141,7 @@ kube::Result<void> QuorumRecordStore::Bootstrap(const api::HorovodJob& job,
     state.lineage = membership::EpochLineage(view->epoch);
     return Found(identity, *entry, state);
   }
-  // The reports behind the view were for this lineage and no other.
+  // The reports that led to the view were made for this lineage and no other.
   const membership::QuorumRecord& state = *entry->state;
   if (!membership::QuorumLost(state) || state.lineage != membership::EpochLineage(view->epoch)) {
     return tl::unexpected(kube::Error{.code = kube::ErrorCode::kAlreadyExists,
@@ -211,9 +211,10 @@ kube::Result<void> QuorumRecordStore::BeginRecovery(const JobIdentity& job, std:
   const sync::MutexLock lock(&entry->mu);
   if (const auto loaded = Load(job, *entry); !loaded) return loaded;
   const bool missed = !entry->state;
-  entry->known = entry->known && !missed;  // somebody else may have made it since
+  entry->known = entry->known && !missed;  // another operator may have created it since
   if (const auto loaded = Load(job, *entry); !loaded) return loaded;
-  // Made anew its votes are forgotten. It gives none on the views that it may have voted on.
+  // A record that is created anew has lost its votes. It casts none on views on which it may have
+  // voted before.
   const membership::QuorumRecord before =
       entry->state ? *entry->state : membership::NewRecord(newest);
   const bool begun =
@@ -240,7 +241,7 @@ kube::Result<std::string> QuorumRecordStore::Answer(const JobIdentity& job,
   const sync::MutexLock lock(&entry->mu);
   for (int attempt = 0; attempt < kTries; ++attempt) {
     const auto loaded = Load(job, *entry);
-    // A sidecar may outlive its job: nothing is kept for that.
+    // A sidecar may outlive its job: keep nothing for such a job.
     if (!loaded || !entry->state) Forget(job.uid);
     if (!loaded) return tl::unexpected(loaded.error());
     if (!entry->state || entry->state->view == nullptr) {

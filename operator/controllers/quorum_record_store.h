@@ -1,6 +1,6 @@
-// The record R of each job (membership rule 8): a ConfigMap <job>-record, owned by the job, made
-// with create-only and changed by compare-and-swap on resourceVersion. What is answered comes from
-// the own last write or a read of the API server, never from a watch cache.
+// The quorum record R of each job (membership rule 8): a ConfigMap <job>-record, owned by the job,
+// created with create-only and changed by compare-and-swap on resourceVersion. Answers come from
+// our own last write or from a read of the API server, never from a watch cache.
 //
 // Thread rule: every method is safe from any thread; one job is answered one message at a time.
 #pragma once
@@ -38,50 +38,51 @@ class QuorumRecordStore {
 
   // nullopt: there is no record.
   kube::Result<std::optional<membership::QuorumRecord>> Newest(const JobIdentity& job);
-  // Makes the record with its first view, or ends the recovery of the view's lineage with it.
-  // kAlreadyExists: somebody was quicker, and Newest says what. kConflict: somebody was, and the
-  // record has been deleted since, or it is not known whether it was ever made: a recovery has to
-  // look for pods that heard of its view.
+  // Creates the record with its first view, or ends the recovery of the view's lineage with it.
+  // kAlreadyExists: another operator was quicker, and Newest returns what it wrote. kConflict: the
+  // lineage has begun before, but its record was deleted or perhaps never created; a recovery has
+  // to look for pods that know its view.
   kube::Result<void> Bootstrap(const api::HorovodJob& job, const membership::ViewPtr& view);
   // Moves the record to this lineage or a higher one: a recovery from quorum loss begins.
-  // kAlreadyExists: as for Bootstrap. If somebody has deleted it, it is made anew with the newest
-  // view that is known, and above every lineage that was ever begun: that is in the job's status
-  // (the lineage of `epoch`) before the record is written.
+  // kAlreadyExists: as for Bootstrap. A record that was deleted is created anew, with the newest
+  // known view and above every lineage that has ever begun. The job's status names the new lineage
+  // (in `epoch`) before the record is written.
   kube::Result<void> BeginRecovery(const JobIdentity& job, std::uint64_t lineage,
                                    const membership::ViewPtr& newest);
-  // Answers a message for the voter R, both as JSON text. kNotFound: no record yet.
+  // Answers a message to the voter R; both are JSON text. kNotFound: there is no record yet.
   kube::Result<std::string> Answer(const JobIdentity& job, const std::string& message);
   void Forget(const std::string& job_uid);
 
-  // Hears of each job whose status was written here, as the API server has it now: a cache of jobs
-  // may hear of it late. On the thread of the call that writes; null: nobody hears.
+  // `handler` receives each job whose status was written here, as the API server returns it,
+  // because a cache of jobs may learn of it late. It runs on the thread that writes. May be null.
   void SetJobWriteHandler(std::function<void(const kube::Json&)> handler);
 
  private:
   struct Entry {
     sync::Mutex mu;
-    bool known GUARDED_BY(mu) = false;  // what follows is our last write or read
+    bool known GUARDED_BY(mu) = false;  // the fields below are from our last write or read
     std::optional<membership::QuorumRecord> state GUARDED_BY(mu);
     std::string resource_version GUARDED_BY(mu);
   };
   std::shared_ptr<Entry> EntryOf(const std::string& job_uid);
-  // The job's object; kNotFound: another job has its name.
+  // Reads the job's object. kNotFound: another job has its name.
   kube::Result<kube::Json> ReadJob(const JobIdentity& job);
-  // Writes into the status of `object`, as it was read, that this lineage begins, and returns the
-  // object as it is then. kConflict: somebody else has written the status meanwhile.
+  // Writes into the status of `object` that this lineage begins, and returns the new object.
+  // kConflict: another client has written the status meanwhile.
   kube::Result<kube::Json> WriteBegun(const JobIdentity& job, kube::Json object,
                                       std::uint64_t lineage);
-  // Makes the record, and says in the job's status before that it does: somebody may have made one
-  // with another view of this epoch, told pods of it and lost it. kConflict: so it may be.
+  // Creates the record, after noting in the job's status that its lineage begins: an earlier record
+  // of this epoch may have had another view, been lost, and have pods that know its view.
+  // kConflict: that may be so.
   kube::Result<void> Found(const JobIdentity& job, Entry& entry,
                            const membership::QuorumRecord& state) REQUIRES(entry.mu);
   tl::unexpected<kube::Error> WhyNotFound(const JobIdentity& job, Entry& entry) REQUIRES(entry.mu);
-  // The lineage to begin, `lineage` at least; it is in the job's status by then. kConflict:
-  // somebody else has written the status meanwhile.
+  // Writes the lineage to begin into the job's status and returns it; it is at least `lineage`.
+  // kConflict: another client has written the status meanwhile.
   kube::Result<std::uint64_t> WriteLineage(const JobIdentity& job, std::uint64_t lineage,
                                            const membership::ViewPtr& newest);
   kube::Result<void> Load(const JobIdentity& job, Entry& entry) REQUIRES(entry.mu);
-  // kConflict: somebody else wrote it; the entry is forgotten then.
+  // kConflict: another client wrote the record; the entry is then forgotten.
   kube::Result<void> Write(const JobIdentity& job, Entry& entry,
                            const membership::QuorumRecord& state) REQUIRES(entry.mu);
 

@@ -1,4 +1,4 @@
-// The record of a job on each of the API servers: two operators that both believe to be the one.
+// The record of a job on each of the API servers, with two operators that both believe to lead.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class QuorumRecordStoreServersTest : public local::testing::OnEveryServer {
     a_ = std::make_unique<QuorumRecordStore>(api_);
     b_ = std::make_unique<QuorumRecordStore>(api_);
   }
-  // Everything belongs to its job: without one it would be collected at once.
+  // Everything belongs to its job: without it the record would be collected at once.
   void ApplyJob() {
     const auto made = api_->Create(kube::HorovodJobs(), ns_, api::testing::JobObject("digits", 2));
     ASSERT_TRUE(made) << made.error().message;
@@ -52,7 +52,7 @@ class QuorumRecordStoreServersTest : public local::testing::OnEveryServer {
     view.epoch = membership::MakeEpoch(lineage, 1);
     return std::make_shared<const membership::View>(view);
   }
-  // What the record answers to a member that wants to decide the view after `first`.
+  // The record's answer to a member that wants to decide the view after `first`.
   static MessageKind Prepare(QuorumRecordStore& store, const JobIdentity& id,
                              const membership::ViewPtr& first, std::int64_t round,
                              const std::string& pod) {
@@ -79,7 +79,7 @@ TEST_P(QuorumRecordStoreServersTest, TheFirstViewIsMadeOnceAndEverybodyReadsTheS
   EXPECT_FALSE(a_->Newest(id_).value());
   EXPECT_FALSE(b_->Newest(id_).value());
   ASSERT_TRUE(a_->Bootstrap(job_, First({"p", "q"})));
-  // It has seen that there is none, and writes on that.
+  // It has seen that there is no record, and writes on that basis.
   const auto late = b_->Bootstrap(job_, First({"p"}));
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, ErrorCode::kAlreadyExists);
@@ -98,14 +98,14 @@ TEST_P(QuorumRecordStoreServersTest, OfTwoWhoFoundAtTheSameTimeOneSucceeds) {
       bootstrapped += stores[0].Bootstrap(job_, First({"p", "q"}, lineage)) ? 1 : 0;
     }
     EXPECT_EQ(bootstrapped, 1);
-    // As of a job that has never begun.
+    // The state of a job that has never begun.
     ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), ns_, RecordName("digits"), {}));
     ASSERT_TRUE(api_->Patch(kube::HorovodJobs(), ns_, "digits", {{"status", {{"epoch", nullptr}}}},
                             {.subresource = "status"}));
   }
 }
 
-// As sidecars register: each pod on a node, with addresses and workers of its own.
+// A view from registrations of pods on one node each, with addresses and workers.
 membership::ViewPtr Large(int pods, int slots, const std::string& generation = "0") {
   std::vector<membership::Candidate> candidates;
   std::mt19937_64 random(7);
@@ -172,7 +172,7 @@ membership::Message ProposalOf(const membership::ViewPtr& base) {
   return propose;
 }
 
-// The plain form of either is above what an API server takes.
+// The plain form of either view is larger than an API server accepts.
 TEST_P(QuorumRecordStoreServersTest, AJobOfAThousandPodsOfEightIsFoundedAndVotedOn) {
   const auto first = Large(1000, 8);
   ASSERT_GT(membership::EncodeView(*first).size(), std::size_t{1} << 20);
@@ -191,7 +191,7 @@ TEST_P(QuorumRecordStoreServersTest, AJobOfAThousandPodsOfEightIsFoundedAndVoted
   ASSERT_TRUE(another.BeginRecovery(id_, 2, first));
 }
 
-// What the schema lets in: as many pods as there may be, and as many workers.
+// The largest jobs that the schema allows, by pods and by workers.
 TEST_P(QuorumRecordStoreServersTest, TheLargestJobsFitIntoARecordAndAMessage) {
   for (const auto& [pods, slots] : {std::pair{api::kMaxReplicas, 1}, {api::kMaxWorkers / 8, 8}}) {
     const auto first = Large(pods, slots);
@@ -203,14 +203,14 @@ TEST_P(QuorumRecordStoreServersTest, TheLargestJobsFitIntoARecordAndAMessage) {
     const auto text = records.Answer(id_, propose);
     ASSERT_TRUE(text) << text.error().message;
     EXPECT_EQ(membership::DecodeMessage(*text)->kind, MessageKind::kAccepted);
-    // As of a job that has never begun.
+    // The state of a job that has never begun.
     ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), ns_, RecordName("digits"), {}));
     ASSERT_TRUE(api_->Patch(kube::HorovodJobs(), ns_, "digits", {{"status", {{"epoch", nullptr}}}},
                             {.subresource = "status"}));
   }
 }
 
-// Smaller ones stand there as ever: an operator of the version before can take over.
+// Smaller records have the old format, so that an operator of the previous version can take over.
 TEST_P(QuorumRecordStoreServersTest, WhatAnOlderOperatorCouldWriteItCanRead) {
   const auto first = Large(600, 8);
   ASSERT_TRUE(a_->Bootstrap(job_, first));
@@ -219,7 +219,7 @@ TEST_P(QuorumRecordStoreServersTest, WhatAnOlderOperatorCouldWriteItCanRead) {
   const auto read = membership::DecodeRecord((*object)["data"]["record"].get<std::string>());
   ASSERT_TRUE(read) << read.error();
   EXPECT_EQ(*read->view, *first);
-  // A vote makes it too long for that: nothing of before is left beside it.
+  // A vote makes the record too long for the plain form: the old field must be gone.
   ASSERT_TRUE(a_->Answer(id_, membership::EncodeMessage(ProposalOf(first))));
   ASSERT_TRUE(b_->Newest(id_));
   const auto large = api_->Get(kube::ConfigMaps(), ns_, RecordName("digits"));
@@ -258,9 +258,9 @@ TEST_P(QuorumRecordStoreServersTest, ARecordThatIsDeletedAtOnceIsNotMadeAnewWith
   ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), ns_, RecordName("digits"), {}));
   EXPECT_EQ(b_->Bootstrap(job_, First({"p"})).error().code, ErrorCode::kConflict);
   EXPECT_FALSE(b_->Newest(id_).value());
-  // It is made anew by a recovery, which asks all pods: for its lineage, and without a view.
+  // A recovery, which asks all pods, creates it anew: for its lineage, and without a view.
   ASSERT_TRUE(b_->BeginRecovery(id_, 2, nullptr));
-  QuorumRecordStore another(api_);  // the first one believes in its own until it writes
+  QuorumRecordStore another(api_);  // the first store relies on its own copy until it writes
   const auto record = another.Newest(id_);
   ASSERT_TRUE(record && *record);
   EXPECT_EQ((**record).view, nullptr);

@@ -1,4 +1,4 @@
-// The record of a job on an API server: made once, changed by compare-and-swap, never guessed.
+// The record of a job on an API server: created once, changed by compare-and-swap, never guessed.
 #include "operator/controllers/quorum_record_store.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ using kube::Json;
 using membership::MakeEpoch;
 using testing::HasSubstr;
 
-// The store; it counts reads and changes, and may be away.
+// A store that counts reads and changes, and can be unreachable.
 class CountingApi : public local::InMemoryApi {
  public:
   using InMemoryApi::InMemoryApi;
@@ -147,7 +147,7 @@ TEST_F(QuorumRecordStoreTest, ARecoveryMovesItUpAndItsOwnViewAloneEndsIt) {
   EXPECT_EQ(records_.Bootstrap(job_, View(3, 1)).error().code, ErrorCode::kAlreadyExists);
 }
 
-// Somebody has deleted it, and its votes with it.
+// The record was deleted, and its votes with it.
 TEST_F(QuorumRecordStoreTest, ARecoveryMakesALostRecordAnewAndItVotesOnNothingThatWasBefore) {
   ASSERT_TRUE(records_.Bootstrap(job_, View(1, 1)));
   ASSERT_TRUE(api_->Delete(kube::ConfigMaps(), "default", "digits-record", {}));
@@ -161,7 +161,7 @@ TEST_F(QuorumRecordStoreTest, ARecoveryMakesALostRecordAnewAndItVotesOnNothingTh
   EXPECT_TRUE(next.Bootstrap(job_, View(2, 1)));
 }
 
-// It may have named a view of which no pod has heard.
+// The record may have named a view of which no pod knows.
 TEST_F(QuorumRecordStoreTest, ARecordThatIsMadeAnewIsAboveEveryLineageThatWasBegun) {
   ASSERT_TRUE(records_.Bootstrap(job_, View(1, 1)));
   ASSERT_TRUE(records_.BeginRecovery(id_, 2, View(1, 1)));
@@ -219,9 +219,9 @@ TEST_F(QuorumRecordStoreTest, WhoWasOvertakenLearnsOfItAndWritesOverNothing) {
   EXPECT_EQ(*last.Newest(id_), std::nullopt) << "it was deleted before it was read again";
 }
 
-// Nothing was made, so it may be tried again, by this operator or another one.
+// Nothing was created, so this or another operator may try again.
 TEST_F(QuorumRecordStoreTest, ARecordThatIsRefusedClaimsNothing) {
-  // kConflict: a quota that is being counted.
+  // kConflict is the answer while a quota is being counted.
   for (const ErrorCode code : {ErrorCode::kForbidden, ErrorCode::kConflict}) {
     api_->refuses_creation = code;
     EXPECT_EQ(records_.Bootstrap(job_, View(1, 1)).error().code, code);
@@ -232,7 +232,7 @@ TEST_F(QuorumRecordStoreTest, ARecordThatIsRefusedClaimsNothing) {
   EXPECT_TRUE(another.Bootstrap(job_, View(1, 1)));
 }
 
-// It may have been made, and another operator have told pods of its view.
+// The record may have been created, and another operator may have told pods of its view.
 TEST_F(QuorumRecordStoreTest, ARecordOfWhichNobodyKnowsWhetherItWasMadeClaimsItsLineage) {
   api_->refuses_creation = ErrorCode::kUnavailable;
   EXPECT_EQ(records_.Bootstrap(job_, View(1, 1)).error().code, ErrorCode::kUnavailable);
@@ -247,7 +247,7 @@ TEST_F(QuorumRecordStoreTest, ARecordOfWhichNobodyKnowsWhetherItWasMadeClaimsIts
   EXPECT_TRUE(records_.Bootstrap(job_, View(2, 1)));
 }
 
-// What was decided without it is void, and the job's status says nothing of it.
+// Decisions made without the record are void, and the job's status must not mention them.
 TEST_F(QuorumRecordStoreTest, ARecordThatSomebodyElseHasMadeMeanwhileIsNotMissedAnyMore) {
   QuorumRecordStore late(api_);
   EXPECT_EQ(*late.Newest(id_), std::nullopt);
@@ -269,7 +269,7 @@ TEST_F(QuorumRecordStoreTest, AVoteIsWrittenAndAnsweredAgainWithoutAWrite) {
   EXPECT_EQ(records_.Answer(id_, Propose({0, "a"})).error().code, ErrorCode::kNotFound);
   ASSERT_TRUE(records_.Bootstrap(job_, View(1, 1)));
   QuorumRecordStore another(api_);
-  ASSERT_TRUE(another.Newest(id_));  // it will be overtaken
+  ASSERT_TRUE(another.Newest(id_));  // another store will overtake it
   const std::string before = Version();
   const auto answer = records_.Answer(id_, Propose({0, "a"}));
   ASSERT_TRUE(answer) << answer.error().message;

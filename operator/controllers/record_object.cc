@@ -14,9 +14,9 @@ namespace {
 constexpr char kKey[] = "record";
 constexpr char kPlain[] = "data";
 constexpr char kPacked[] = "binaryData";
-// An API server takes 1,048,576 bytes, the key's among them.
+// An API server accepts 1,048,576 bytes, including the key.
 constexpr std::size_t kMostPlainBytes = 1'000'000;
-// As long as what the plain form's reader takes.
+// As much as the reader of the plain form accepts.
 constexpr std::size_t kMostTextBytes = 16u << 20;
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The record of a job as the API object that holds it. An API server takes a mebibyte of data:
-// where the plain form is longer than an older operator could have written either, the record
-// stands there compact and deflated (docs/contracts.md, section 7).
+// The quorum record of a job as an API object. An API server accepts a mebibyte of data. A record
+// is plain JSON up to the length that older operators could write; a longer one is compact and
+// deflated (docs/contracts.md, section 7).
 //
 // Pure.
 #pragma once

@@ -12,7 +12,7 @@ using kube::ErrorCode;
 bool RecordWriter::WriteFirstView(const planner::Snapshot& snapshot,
                                   const membership::ViewPtr& view) {
   const api::HorovodJob& job = snapshot.job;
-  // The first view of all needs no reports: nobody can be in an earlier one.
+  // The very first view needs no reports, because no pod can be in an earlier one.
   const bool recovery = membership::EpochLineage(view->epoch) > 1;
   if (recovery && !IsStillRight(snapshot, view)) return false;
   if (backoff_->Waits(job, Needed::kRecord)) return true;
@@ -45,15 +45,15 @@ bool RecordWriter::AfterWrite(const api::HorovodJob& job, const kube::Result<voi
   }
   spdlog::warn("record not written job={} error={}", job.Key(),
                logging::Value(written.error().message));
-  // Somebody else's write came before: no refusal.
+  // Another client's write came first: that is no refusal.
   if (written.error().code == ErrorCode::kConflict) return false;
   backoff_->Failed(job, Needed::kRecord, written.error(),
                    {true, "FailedRecord", written.error().message, ""});
   return backoff_->Waits(job, Needed::kRecord);
 }
 
-// Whether the pods as the API server lists them now, after the last report, allow the same view:
-// the cache may lack one that has got into a view meanwhile.
+// Whether the pods that the API server lists now, after the last report, lead to the same view: the
+// cache may lack a pod that has got into a view meanwhile.
 bool RecordWriter::IsStillRight(const planner::Snapshot& snapshot,
                                 const membership::ViewPtr& view) {
   const auto fresh = observer_->WithListedPods(snapshot);

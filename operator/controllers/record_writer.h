@@ -1,7 +1,7 @@
-// Writes what the planner decides about the quorum record of a job: the first view of a lineage,
-// and the beginning of a recovery from quorum loss.
+// Writes what the planner decides about a job's quorum record: the first view of a lineage, and the
+// beginning of a recovery from quorum loss.
 //
-// Both methods return false where the job has to be looked at again after a while.
+// Both methods return false if the job has to be reconciled again after a while.
 //
 // Thread rule: every method is safe from any thread, for one job from one thread at a time.
 #pragma once
@@ -19,15 +19,15 @@ namespace ringmaster::controllers {
 
 class RecordWriter {
  public:
-  // All outlive the writer. `queue` brings the job back when the record was written: with what it
-  // says in the snapshot the sidecars are notified.
+  // All arguments outlive the writer. Through `queue` the job comes back after a write of the
+  // record: the next reconcile notifies the sidecars of its content.
   RecordWriter(QuorumRecordStore* records, JobObserver* observer, CreationBackoff* backoff,
                EventWriter* events, runtime::WorkQueue* queue)
       : records_(records), observer_(observer), backoff_(backoff), events_(events), queue_(queue) {}
 
   bool WriteFirstView(const planner::Snapshot& snapshot, const membership::ViewPtr& view);
-  // `event` tells of it at once: as the lineage goes into the job's status first, the status that
-  // this look writes later is refused, and its events with it.
+  // Emits `event` at once: the lineage is written to the job's status first, so the status that
+  // this reconcile writes later will be refused, and with it its events.
   bool BeginRecovery(const planner::Snapshot& snapshot, std::uint64_t lineage,
                      const planner::Event& event);
 

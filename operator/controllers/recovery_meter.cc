@@ -3,7 +3,7 @@
 namespace ringmaster::controllers {
 namespace {
 
-// A job whose pods report without end must not eat the memory.
+// Bounds the memory that a job's endless reports could take.
 constexpr std::size_t kMaxPending = 64;
 
 }  // namespace
@@ -25,7 +25,7 @@ void RecoveryMeter::Report(const std::string& job_uid, const job::Rebuild& rebui
 std::vector<RecoveryMeter::Recovery> RecoveryMeter::TakeSettled(Clock::time_point now) {
   std::vector<Recovery> settled;
   for (auto& [uid, job] : jobs_) {
-    // In order, so that what is reported late on an older view is not counted again.
+    // Takes them in order of epoch, so that a late report about an older view is not counted again.
     for (auto at = job.pending.begin();
          at != job.pending.end() && now - at->second.reported >= kSettled;) {
       settled.push_back(std::move(at->second.recovery));

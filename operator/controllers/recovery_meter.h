@@ -1,5 +1,5 @@
-// Makes one observation of each new view of a job from what its pods report about it, each for
-// itself and more than once. Time is handed in.
+// Makes one observation of each new view of a job. Every pod reports it, perhaps more than once.
+// The caller passes the time.
 //
 // Plain values; not safe from several threads.
 #pragma once
@@ -19,17 +19,17 @@ class RecoveryMeter {
   using Clock = std::chrono::steady_clock;
   struct Recovery {
     std::string cause;
-    job::PhaseSeconds seconds;  // by phase, and "total"; of the slowest pod each
+    job::PhaseSeconds seconds;  // by phase, and "total"; each of the slowest pod
   };
-  // Reports come within a moment of each other; a pod that hangs longer has not recovered.
+  // Reports come within a moment of each other; a pod that takes longer has not recovered.
   static constexpr std::chrono::seconds kSettled{5};
 
-  // `since_unix_ms`: views that were installed earlier were another operator's to count. Sidecars
-  // report their last one again to every operator.
+  // `since_unix_ms`: another operator has counted the views that were installed earlier. Sidecars
+  // repeat their last report to every operator.
   explicit RecoveryMeter(std::int64_t since_unix_ms) : since_unix_ms_(since_unix_ms) {}
 
   void Report(const std::string& job_uid, const job::Rebuild& rebuild, Clock::time_point now);
-  // Those that nobody has reported on for kSettled; each is returned once.
+  // Returns the recoveries without a report for kSettled, each of them once.
   std::vector<Recovery> TakeSettled(Clock::time_point now);
   void Forget(const std::string& job_uid);
 

@@ -10,16 +10,17 @@ namespace {
 
 using planner::Notice;
 
-// Reports of one rebuild come from every pod within a moment: one look is enough for all.
+// All pods report a rebuild within a moment: one reconcile is enough for all reports.
 constexpr std::chrono::milliseconds kGather{50};
 constexpr std::chrono::milliseconds kAtOnce{0};
 constexpr std::size_t kMaxRebuilds = 64;
-// More than any job has. What sidecars of one job say is kept within these, whatever they send.
+// More than any job has. Reports of a job's sidecars are kept only up to these limits, whatever
+// they send.
 constexpr std::size_t kMaxSidecars = 16'384;
 constexpr std::size_t kMaxUncountedExits = 4'096;
 constexpr int kMaxSlots = 1'024;
 
-// A later notice on the same topic takes the place of the earlier one.
+// A later notice on the same topic replaces the earlier one.
 bool SameTopic(const Notice& a, const Notice& b) {
   if (a.index() != b.index()) return false;
   if (const auto* gone = std::get_if<planner::PodGoneNotice>(&a)) {
@@ -128,7 +129,7 @@ void SidecarRegistry::Disconnect(ConnectionId id) {
     sidecar.facts.stalls.clear();
     sidecar.facts.step_awaited_since.reset();
     sidecar.facts.unable_since = clock_.wall();
-    // It may come back without its file, and so without the promise: it is asked again.
+    // The sidecar may come back without its file, and so without its promise: it is asked again.
     if (!forgets_.old_reports) sidecar.facts.report.reset();
     sidecar.sink.reset();
   });
@@ -158,7 +159,7 @@ void SidecarRegistry::OnView(ConnectionId id, membership::ViewPtr view,
     if (!rebuild) return;
     if (metrics_ != nullptr) metrics_->Rebuilt(job.uid, *rebuild);
     job::Rebuild& known = job.rebuilds[rebuild->epoch];
-    // The slowest member is when the ring was whole again.
+    // The ring is complete again when the slowest member has finished.
     known.epoch = rebuild->epoch;
     if (known.reason.empty()) known.reason = rebuild->reason;
     if (job::TotalSeconds(rebuild->seconds) > job::TotalSeconds(known.seconds)) {
@@ -204,7 +205,7 @@ void SidecarRegistry::OnStalls(ConnectionId id, std::vector<job::Stall> stalls) 
 }
 
 void SidecarRegistry::OnStepAwaited(ConnectionId id, std::chrono::milliseconds awaited) {
-  // All pods of the view say so within a moment.
+  // All pods of the view report this within a moment.
   Change(id, kGather, [&](Job&, Sidecar& sidecar) {
     sidecar.facts.step_awaited_since.reset();
     if (awaited > awaited.zero()) sidecar.facts.step_awaited_since = clock_.wall() - awaited;

@@ -1,5 +1,5 @@
-// What the sidecars have said, and what they have been told. It remembers nothing that they don't
-// say again when they come back: an operator that starts anew knows all after their registrations.
+// What the sidecars have reported, and what they have been sent. All of it is reported again when
+// sidecars reconnect, so a restarted operator knows everything after their registrations.
 //
 // Thread rule: every method is safe from any thread. Sinks and the change handler are called
 // without a lock held.
@@ -26,28 +26,28 @@ namespace ringmaster::controllers {
 
 class Metrics;
 
-// A sidecar's end of the line. Nothing here may block.
+// The sending half of a sidecar's stream. No method may block.
 class NoticeSink {
  public:
   virtual ~NoticeSink() = default;
   virtual void Send(const planner::Notice& notice) = 0;
-  // Another stream of the same pod has taken the place of this one: it is heard no more.
+  // Another stream of the same pod has replaced this one: messages from this one are ignored.
   virtual void Replaced() {}
 };
 
 class SidecarRegistry {
  public:
-  // `key` is namespace/name of a job that wants a look after `delay`.
+  // `key` is namespace/name of a job that needs a reconcile after `delay`.
   using ChangeHandler =
       std::function<void(const std::string& key, std::chrono::milliseconds delay)>;
   using ConnectionId = std::uint64_t;
-  // Is this pod one of this job's, as far as the operator knows by itself?
+  // Whether this pod belongs to this job, judged by the operator's own caches.
   using PodLookup = std::function<bool(const job::Registration&)>;
 
   struct JobFacts {
     std::vector<planner::SidecarFacts> sidecars;
     std::vector<job::WorkerExit> exits;
-    membership::ViewPtr view;  // the newest that a sidecar reported
+    membership::ViewPtr view;  // the newest one that a sidecar reported
     std::vector<job::Rebuild> rebuilds;
   };
 
@@ -57,18 +57,18 @@ class SidecarRegistry {
       : metrics_(metrics), clock_(std::move(clock)), forgets_(forgets) {}
 
   void SetChangeHandler(ChangeHandler handler);
-  // None: no pod is known.
+  // Without a lookup no pod is known.
   void SetPodLookup(PodLookup lookup);
 
-  // A sidecar has to be one of a pod that is there. A cache may lag behind a new pod for a moment.
+  // The sidecar's pod must exist. A cache may lag behind a new pod for a moment.
   bool KnowsPodOf(const job::Registration& registration) const;
 
-  // Empty, or why this sidecar is not let in: the job of this uid has another name, or more
-  // sidecars have come in its name than a job may have. A job that was not looked at yet has any
-  // name.
+  // Why this sidecar must not connect; empty if it may. The job with this uid has another name, or
+  // more sidecars have connected for it than a job may have. A job that has not been reconciled yet
+  // may have any name.
   std::string WhyNotConnect(const job::Registration& registration) const;
 
-  // From the sidecars' side. A second stream of the same pod takes the place of the first.
+  // Called for the sidecars. A second stream of the same pod replaces the first.
   ConnectionId Connect(const job::Registration& registration, std::shared_ptr<NoticeSink> sink);
   void Disconnect(ConnectionId id);
   void OnReadiness(ConnectionId id, bool ready, std::vector<std::uint32_t> missing_slots,
@@ -78,26 +78,27 @@ class SidecarRegistry {
   void OnFinished(ConnectionId id, std::uint64_t epoch);
   void OnHealth(ConnectionId id, bool able, std::chrono::milliseconds unable);
   void OnStalls(ConnectionId id, std::vector<job::Stall> stalls);
-  // For so long a planned change has waited for the end of a step there; 0: none waits any more.
+  // A planned change has waited this long for the end of a step in that pod; 0: none waits any
+  // more.
   void OnStepAwaited(ConnectionId id, std::chrono::milliseconds awaited);
   void OnRecoveryReport(ConnectionId id, membership::RecoveryReport report);
 
-  // Streams that stand.
+  // The number of open streams.
   std::size_t connected() const;
 
-  // From the controller's side.
+  // Called by the controller.
   JobFacts Facts(const std::string& job_uid) const;
-  // When this was first called for this view, by this process.
+  // When this process first called this for the view.
   planner::Time FirstSeen(const std::string& job_key, const std::string& job_uid,
                           std::uint64_t epoch);
-  // When this was first called for the job, by this process; long ago if it had not begun by then.
+  // When this process first called this for the job; long ago if the job had not begun by then.
   planner::Time TakenOver(const std::string& job_key, const std::string& job_uid, bool begun);
-  // Sent unless this stream was told the same already.
+  // Sends the notice, unless it equals the last one on its topic in this stream.
   void Notify(const std::string& job_uid, const std::string& pod_uid,
               const planner::Notice& notice);
-  // The first `count` exits of Facts are in the status now.
+  // The status now counts the first `count` exits of Facts.
   void ExitsCounted(const std::string& job_uid, std::size_t count);
-  // Forgets sidecars without a connection and whose pods are not in `pod_uids`.
+  // Forgets sidecars that are not connected and whose pods are not in `pod_uids`.
   void Retain(const std::string& job_uid, const std::set<std::string>& pod_uids);
   void Forget(const std::string& job_key, const std::string& job_uid_to_keep = "");
 
@@ -106,15 +107,16 @@ class SidecarRegistry {
     planner::SidecarFacts facts;
     ConnectionId connection = 0;
     std::shared_ptr<NoticeSink> sink;
-    std::vector<planner::Notice> told;  // in this stream; one for each topic
+    std::vector<planner::Notice> told;  // sent in this stream; one for each topic
   };
   struct Job {
     std::string key;
-    bool key_is_known = false;  // from the job's object, not from a sidecar
+    bool key_is_known = false;  // the key is from the job's object, not from a sidecar
     std::string uid;
     std::map<std::string, Sidecar> sidecars;  // by pod uid
     std::vector<job::WorkerExit> exits;
-    // The newest incarnation that has ended, by pod uid and slot: reports may come twice.
+    // The newest incarnation that has ended, by pod uid and slot, because exits may be reported
+    // twice.
     std::map<std::pair<std::string, int>, std::uint64_t> known_exits;
     membership::ViewPtr view;
     std::map<std::uint64_t, job::Rebuild> rebuilds;
@@ -127,8 +129,8 @@ class SidecarRegistry {
     std::string pod_uid;
   };
 
-  // Runs `change` on the sidecar and its job if `id` is its current stream, then reports the job as
-  // changed.
+  // Applies `change` to the sidecar and its job if `id` is its current stream, and then reports a
+  // change of the job.
   void Change(ConnectionId id, std::chrono::milliseconds delay,
               const std::function<void(Job&, Sidecar&)>& change);
   void Report(const std::string& key, std::chrono::milliseconds delay);

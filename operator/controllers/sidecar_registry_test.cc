@@ -1,4 +1,4 @@
-// What the operator knows from its sidecars, and what it tells each of them once.
+// What the operator knows from its sidecars, and what it sends each of them once.
 #include "operator/controllers/sidecar_registry.h"
 
 #include <gmock/gmock.h>

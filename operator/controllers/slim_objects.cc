@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 using Fields = std::initializer_list<const char*>;
 
-// Moves these fields of an object into another; what is no object has none.
+// Moves these fields of an object into a new one; a value that isn't an object has no fields.
 Json Only(Json&& object, const Fields& names) {
   Json kept = Json::object();
   if (!object.is_object()) return kept;
@@ -76,7 +76,7 @@ Json SlimPod(Json pod) {
   for (const char* list : {"containers", "initContainers"}) {
     SlimEach(slim["spec"], list, {"name", "restartPolicy", "resources"});
   }
-  if (!fields::Text(slim["spec"], "nodeName").empty()) {  // it has found its place
+  if (!fields::Text(slim["spec"], "nodeName").empty()) {  // the pod has its node
     for (const char* rule : {"nodeSelector", "affinity", "tolerations"}) slim["spec"].erase(rule);
   }
   slim["status"] =

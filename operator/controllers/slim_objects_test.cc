@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A pod of a job that waits for a node, with much beside.
+// A pod of a job that waits for a node, with many other fields.
 Json WorkerPod() {
   return Json::parse(R"({
     "metadata": {"name": "digits-worker-3", "namespace": "ns", "uid": "u", "resourceVersion": "7",

@@ -31,7 +31,7 @@ bool StatusWriter::Update(const api::HorovodJob& job, Json object, const api::St
     jobs_->Observe(*written);
     return true;
   }
-  // On a conflict the newer object is on its way: decide again from that.
+  // On a conflict a newer object is on its way: decide again from that one.
   if (written.error().code != ErrorCode::kConflict &&
       written.error().code != ErrorCode::kNotFound) {
     spdlog::warn("status not written job={} error={}", job.Key(),

@@ -1,6 +1,6 @@
 // Writes the status of jobs.
 //
-// Each method returns false where the job has to be looked at again after a while.
+// Each method returns false if the job has to be reconciled again after a while.
 //
 // Thread rule: every method is safe from any thread, for one job from one thread at a time.
 #pragma once
@@ -22,7 +22,7 @@ class Metrics;
 
 class StatusWriter {
  public:
-  // All outlive the writer; `metrics` may be null.
+  // All arguments outlive the writer; `metrics` may be null.
   StatusWriter(std::shared_ptr<kube::KubeApi> api, runtime::Informer* jobs, EventWriter* events,
                CreationBackoff* backoff, Metrics* metrics, runtime::Clock clock = {})
       : api_(std::move(api)),
@@ -32,11 +32,11 @@ class StatusWriter {
         metrics_(metrics),
         clock_(std::move(clock)) {}
 
-  // `object` is the job as it was read. Writes nothing where `status` is what it has already.
+  // `object` is the job as it was read. Writes nothing if it has `status` already.
   bool Write(const api::HorovodJob& job, const kube::Json& object, const api::Status& status);
-  // The job's spec is wrong: `why`, as a condition and an event.
+  // The job's spec is invalid: writes `why` as a condition and an event.
   bool WriteInvalid(const kube::Json& object, const std::string& why);
-  // The job's quorum record can't be read. Nothing is decided about the job, but that is shown.
+  // The job's quorum record can't be read. Nothing is decided about the job; the status says so.
   void WriteRecordUnreadable(const api::HorovodJob& job, const kube::Json& object,
                              const kube::Error& error);
 

@@ -1,4 +1,5 @@
-// ringmaster-operator: flags and environment, signals, and an OperatorProcess until one comes.
+// ringmaster-operator: reads flags and environment, and runs an OperatorProcess until a signal
+// comes.
 #include <pthread.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
@@ -32,7 +33,7 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// --kubeconfig, else what a pod has, else $KUBECONFIG or ~/.kube/config.
+// Uses --kubeconfig, else a pod's service account, else $KUBECONFIG or ~/.kube/config.
 kube::Result<kube::ClientConfig> LoadClientConfig(const std::string& kubeconfig) {
   if (!kubeconfig.empty()) return kube::LoadKubeconfig(kubeconfig);
   const std::string host = Variable("KUBERNETES_SERVICE_HOST");
@@ -44,7 +45,7 @@ kube::Result<kube::ClientConfig> LoadClientConfig(const std::string& kubeconfig)
       kube::SplitPathList(from_env.empty() ? Variable("HOME") + "/.kube/config" : from_env));
 }
 
-// The namespace that the operator itself is in.
+// The operator's own namespace.
 std::string OwnNamespace() {
   if (std::string named = Variable("POD_NAMESPACE"); !named.empty()) return named;
   std::ifstream file(std::string(kServiceAccount) + "/namespace");
@@ -53,10 +54,10 @@ std::string OwnNamespace() {
   return mounted;
 }
 
-// The first TERM or INT stops in order, the second at once.
+// The first TERM or INT stops the operator in order, the second one at once.
 class Signals {
  public:
-  // Before any other thread: all threads inherit that they don't take them.
+  // Created before any other thread, because threads inherit the blocked signals.
   Signals() {
     sigemptyset(&set_);
     sigaddset(&set_, SIGTERM);
@@ -82,7 +83,7 @@ class Signals {
 };
 
 int ClearFinalizers(ringmaster::kube::KubeApi& api, std::vector<std::string> namespaces) {
-  if (namespaces.empty()) namespaces.emplace_back();  // all
+  if (namespaces.empty()) namespaces.emplace_back();  // in all namespaces
   int pods = 0;
   for (const std::string& ns : namespaces) {
     const auto cleared = ringmaster::controllers::ClearFinalizers(api, ns);
@@ -120,7 +121,7 @@ int Run(const OperatorConfig& config, Signals* signals) {
     }
     return ClearFinalizers(**api, ringmaster::app::Names(config.watch_namespaces));
   }
-  // It lives until the process ends: the thread of the signals knows it.
+  // It is never destroyed, because the signal thread refers to it.
   auto* process = new OperatorProcess(config, std::move(*client),
                                       {.pod_name = Variable("POD_NAME"),
                                        .pod_uid = Variable("POD_UID"),
@@ -130,7 +131,7 @@ int Run(const OperatorConfig& config, Signals* signals) {
   signals->Handle(process);
   const ProcessExit end = process->Run();
   spdlog::default_logger()->flush();
-  // Destructors of what other threads may still look at gain nothing here.
+  // Running destructors would only endanger threads that still use these objects.
   _exit(static_cast<int>(end));
 }
 

@@ -13,8 +13,8 @@
 namespace ringmaster::daemon {
 namespace {
 
-// What is kept is some 100 MiB at the most, however many jobs there are and whatever their pods
-// answer: mostly the values of the samples.
+// The page keeps at most some 100 MiB, however many jobs there are and whatever their pods answer;
+// most of it is the samples' values.
 constexpr ui::Observatory::Options kOptions = {
     .interval = std::chrono::milliseconds(1000),
     .jobs = 16,
@@ -53,8 +53,8 @@ class OperatorPage final : public app::Page {
 
  private:
   ui::Observatory observatory_;
-  PageGate gate_;                                 // used by the endpoint's thread alone
-  std::unique_ptr<app::HttpEndpoints> endpoint_;  // last: uses the others
+  PageGate gate_;                                 // used only by the endpoint's thread
+  std::unique_ptr<app::HttpEndpoints> endpoint_;  // last member: it uses the others
 };
 
 }  // namespace

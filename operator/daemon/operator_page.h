@@ -1,4 +1,4 @@
-// The page of all jobs, served by the operator that leads.
+// The page of all jobs, which the leading operator serves.
 //
 // Thread rule: that of app::Page.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace ringmaster::daemon {
 
-// Over TLS, with a certificate of its own making, but on loopback.
+// Serves over TLS with a self-signed certificate, except on loopback.
 kube::Result<std::unique_ptr<app::Page>> OpenOperatorPage(app::PageInputs inputs);
 
 }  // namespace ringmaster::daemon

@@ -14,7 +14,7 @@ http::Response RefusalOf(const AccessReview::Decision& decision) {
   return ui::Refusal(decision.status, decision.why);
 }
 
-// What somebody who is nobody yet may load: how to log in.
+// Files that a browser needs before it is logged in.
 bool IsOpen(const std::string& path) { return path == "/login.js" || path == "/page.css"; }
 
 }  // namespace
@@ -40,7 +40,7 @@ ui::Admission PageGate::Admit(const http::Request& request) {
           }};
 }
 
-// Of a token that the API server no longer knows, nothing is kept.
+// The sessions of a token that the API server no longer knows are removed.
 AccessReview::Decision PageGate::Decide(const std::string& token) {
   auto decision = access_->MayGet(token, kRight);
   if (decision.status == 401) {
@@ -54,7 +54,7 @@ ui::Admission PageGate::LogIn(const std::string& token) {
   if (decision.status != 200) return {.instead = RefusalOf(decision)};
   const auto now = now_();
   std::erase_if(sessions_, [now](const auto& session) { return session.second.until <= now; });
-  if (sessions_.size() >= kMostSessions) {  // the oldest goes
+  if (sessions_.size() >= kMostSessions) {  // remove the oldest
     sessions_.erase(std::min_element(
         sessions_.begin(), sessions_.end(),
         [](const auto& a, const auto& b) { return a.second.until < b.second.until; }));
@@ -75,7 +75,7 @@ std::string PageGate::TokenOf(const http::Request& request) {
   return session->second.token;
 }
 
-// __Host-: browsers take it over TLS alone, and for this host alone.
+// __Host- makes browsers accept the cookie only over TLS and for this host.
 std::string PageGate::CookieName() const {
   return over_tls_ ? "__Host-ringmaster-page" : "ringmaster-page";
 }

@@ -1,6 +1,6 @@
-// Who may see the operator's page. A request carries a bearer token, as one to the API server does;
-// a browser shows its token once, at /login, and gets a cookie that stands for it. Whoever has the
-// cookie has the page and nothing else: the token itself stays here, and is put to the API server
+// Decides who may see the operator's page. A request carries a bearer token, as one to the API
+// server does; a browser shows its token once, at /login, and gets a session cookie for it. The
+// cookie opens the page and nothing else: the token itself stays here, and the API server checks it
 // again each minute.
 //
 // Thread rule: one thread. It blocks for up to two calls of the API.
@@ -24,7 +24,7 @@ class PageGate {
   static constexpr std::size_t kMostSessions = 256;
   static constexpr std::chrono::hours kSession{12};
 
-  // `over_tls`: the cookie is for TLS alone.
+  // `over_tls`: browsers send the cookie only over TLS.
   PageGate(std::unique_ptr<app::AccessReview> access, bool over_tls,
            std::function<Clock::time_point()> now = Clock::now)
       : access_(std::move(access)), over_tls_(over_tls), now_(std::move(now)) {}
@@ -36,17 +36,17 @@ class PageGate {
     std::string token;
     Clock::time_point until;
   };
-  // Whether the one with this token may see the page.
+  // Whether the token's user may see the page.
   app::AccessReview::Decision Decide(const std::string& token);
   ui::Admission LogIn(const std::string& token);
-  // Empty: the request shows none.
+  // Empty if the request has none.
   std::string TokenOf(const http::Request& request);
   std::string CookieName() const;
 
   const std::unique_ptr<app::AccessReview> access_;
   const bool over_tls_;
   const std::function<Clock::time_point()> now_;
-  std::map<std::string, Session> sessions_;  // by what the cookie says
+  std::map<std::string, Session> sessions_;  // by the value of the cookie
 };
 
 }  // namespace ringmaster::daemon

@@ -12,7 +12,7 @@ using kube::Json;
 using testing::HasSubstr;
 using testing::Not;
 
-// Knows the tokens "viewer" and "tenant". The first may see the page, and the logs of team-a.
+// Knows the tokens "viewer" and "tenant". The viewer may see the page, and the logs of team-a.
 class ReviewsApi : public runtime::ScriptedApi {
  public:
   bool viewer_may = true;
@@ -48,14 +48,14 @@ class PageGateTest : public testing::Test {
   ui::Admission Admit(const std::string& path, std::map<std::string, std::string> headers = {}) {
     return gate_.Admit({.path = path, .headers = std::move(headers)});
   }
-  // 200: let in.
+  // Returns 200 if the request is admitted.
   int StatusOf(const ui::Admission& admission) {
     return admission.instead ? admission.instead->status : 200;
   }
   static std::map<std::string, std::string> Bearer(const std::string& token) {
     return {{"authorization", "Bearer " + token}};
   }
-  // The header Set-Cookie of a login.
+  // The header Set-Cookie after a login.
   std::string LogIn() {
     const auto admission = Admit("/login", Bearer("viewer"));
     EXPECT_EQ(StatusOf(admission), 200);

@@ -18,11 +18,11 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMostTokens = 64;
-// For a token that may not be the job's. Asked at each look, 16 jobs without one would use up the
-// calls that the page has.
+// The pause before a token that may be wrong is read again. Without it, 16 jobs without a token
+// would use up the page's calls.
 constexpr std::chrono::seconds kAskedAgain{5};
 
-// What the page shows of a job: its template may be long, and there may be many jobs.
+// Keeps only what the page shows of a job, because templates may be long and jobs many.
 Json Slim(const Json& job) {
   const std::string priority = fields::TextAt(job, "/spec/worker/template/spec/priorityClassName");
   Json policy = fields::ObjectAt(job, "/spec/runPolicy/schedulingPolicy");
@@ -66,7 +66,8 @@ cli::GatheredTimelines PageSource::Timeline(const Json& job, const cli::Timeline
   return cli::GatherTimelinesStraight(PodsOf(job), TokenOf(job), query);
 }
 
-// They get the job's token, so a label is not enough: anybody can put it on a pod of his own.
+// These pods are sent the job's token, so a label is not enough: anyone could put it on their own
+// pod.
 std::vector<Json> PageSource::PodsOf(const Json& job) const {
   const std::string ns = fields::TextAt(job, "/metadata/namespace"),
                     uid = fields::TextAt(job, "/metadata/uid");
@@ -92,7 +93,7 @@ std::string PageSource::TokenOf(const Json& job) {
   return (tokens_[uid] = std::move(read)).token;
 }
 
-// A Secret is found by its name, so it may be that of a job that was deleted, or not be there yet.
+// The Secret is found by its name, so it may belong to a deleted job, or not exist yet.
 PageSource::KnownToken PageSource::ReadToken(const Json& job) const {
   const std::string name = fields::TextAt(job, "/metadata/name");
   const auto read =

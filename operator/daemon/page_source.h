@@ -1,5 +1,5 @@
-// The page's facts from an operator's caches and the sidecars. Of the API server only a job's
-// Secret is read (its token opens the sidecars' status), and logs.
+// Takes the page's facts from an operator's caches and from the sidecars. It reads from the API
+// server only a job's Secret (its token opens the sidecars' status) and logs.
 //
 // Thread rule: that of ui::Source.
 #pragma once
@@ -29,7 +29,7 @@ class PageSource final : public ui::Source {
       : sample_(std::move(sample)), api_(std::move(api)), now_(std::move(now)) {}
 
   Answer<std::vector<Json>> Jobs() override;
-  // The pods are those of the newest Jobs().
+  // The pods are those at the time of the last Jobs().
   Answer<cli::Inspection> Inspect(Json job) override;
   std::optional<int> PriorityOf(const Json& job) override { return priorities_.Of(job); }
   Json History(const cli::Inspection& look) override;
@@ -44,7 +44,7 @@ class PageSource final : public ui::Source {
     Clock::time_point until;
   };
   std::vector<Json> PodsOf(const Json& job) const;
-  // Empty: the job has none, or it can't be read.
+  // Empty if the job has none, or if it can't be read.
   std::string TokenOf(const Json& job);
   KnownToken ReadToken(const Json& job) const;
 
@@ -54,7 +54,7 @@ class PageSource final : public ui::Source {
   ui::PodPriorities priorities_;
   mutable sync::Mutex mu_;
   std::vector<runtime::ObjectPtr> pods_ GUARDED_BY(mu_);
-  std::map<std::string, KnownToken> tokens_ GUARDED_BY(mu_);  // by the job's uid
+  std::map<std::string, KnownToken> tokens_ GUARDED_BY(mu_);  // by job uid
 };
 
 }  // namespace ringmaster::daemon

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-// A sidecar that answers on loopback, and the caches of an operator with its pod.
+// A sidecar that answers on loopback, and the caches of an operator that has its pod.
 class PageSourceTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -64,14 +64,15 @@ class PageSourceTest : public testing::Test {
     sample.pods.push_back(std::make_shared<json>(pod));
     return sample;
   }
-  // An object that can own others: what has no owner that exists is deleted at once. Its uid.
+  // Creates an object that can own others, because an object whose owner doesn't exist is deleted
+  // at once. Returns its uid.
   std::string MakeOwner(const std::string& name) {
     const auto made =
         api_->Create(kube::Secrets(), "default",
                      {{"apiVersion", "v1"}, {"kind", "Secret"}, {"metadata", {{"name", name}}}});
     return (*made)["metadata"]["uid"];
   }
-  // The Secret of the job "digits", whose owner has this uid.
+  // Creates the Secret of the job "digits", whose owner has this uid.
   void PutSecret(const std::string& owner, const std::string& uid, const std::string& key) {
     (void)api_->Delete(kube::Secrets(), "default", "digits-tls", {});
     const json reference = {{"apiVersion", "v1"},
@@ -102,7 +103,7 @@ class PageSourceTest : public testing::Test {
   std::string port_;
   std::atomic<int> asked_{0};
   sync::Mutex mu_;
-  std::string token_ GUARDED_BY(mu_);  // with which the sidecar was asked last
+  std::string token_ GUARDED_BY(mu_);  // the last token that the sidecar got
   std::thread thread_;
 };
 

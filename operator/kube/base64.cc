@@ -7,7 +7,7 @@
 namespace ringmaster::kube {
 
 std::string EncodeBase64(std::string_view bytes) {
-  std::string out((bytes.size() + 2) / 3 * 4 + 1, '\0');  // OpenSSL ends it with a zero
+  std::string out((bytes.size() + 2) / 3 * 4 + 1, '\0');  // EVP_EncodeBlock appends a zero
   const int n = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
                                 reinterpret_cast<const unsigned char*>(bytes.data()),
                                 static_cast<int>(bytes.size()));
@@ -16,7 +16,7 @@ std::string EncodeBase64(std::string_view bytes) {
 }
 
 std::optional<std::string> DecodeBase64(std::string_view text) {
-  // OpenSSL wants whole groups and no line breaks, and would read a '-' as the end.
+  // OpenSSL requires whole groups without line breaks, and would take a '-' for the end.
   std::string digits;
   bool padded = false;
   for (char c : text) {

@@ -7,7 +7,7 @@
 namespace ringmaster::kube {
 
 std::string EncodeBase64(std::string_view bytes);
-// Line breaks are skipped; nullopt for anything else that isn't base64.
+// Skips line breaks; nullopt for anything else that isn't base64.
 std::optional<std::string> DecodeBase64(std::string_view text);
 
 }  // namespace ringmaster::kube

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 constexpr int kReadTries = 3;
 constexpr milliseconds kFirstPause{100};
 constexpr milliseconds kShortestWait{100};
-// Lists of many objects; http_connection.cc has bounded the bytes.
+// Lists may have many objects; http_connection.cc has limited the bytes.
 constexpr fields::Limits kAnswerLimits{.bytes = 1u << 30, .depth = 128};
 
 Error Prefixed(const CallContext& context, Error error) {
@@ -36,7 +36,7 @@ Error ErrorOf(const CallContext& context, const HttpResponse& response) {
   return error;
 }
 
-// How long to wait before the same request may be sent again; nullopt: not at all.
+// How long to wait before the request is sent again; nullopt: it must not be repeated.
 std::optional<milliseconds> PauseBeforeRepeat(const HttpRequest& request,
                                               const HttpResponse& response, const Error& error,
                                               int tries) {

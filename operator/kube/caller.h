@@ -1,9 +1,9 @@
-// One call to the API server from beginning to end: the client's own rate limit, the credential,
-// what is repeated and what is not, the deadline, the observer.
+// Makes one call to the API server from beginning to end: rate limit, credential, repetitions,
+// deadline, observer.
 //
-// Repeated while the deadline allows: what the server asks to repeat (429, and 5xx with
-// Retry-After); once, with a new credential, after a 401; and reads (GET) whose connection broke or
-// that were answered with 5xx, a few times. A write is never sent twice on a guess.
+// A call is repeated while the deadline allows: if the server asks for that (429, and 5xx with
+// Retry-After); once, with a new credential, after a 401; and a few times if a read (GET) lost its
+// connection or was answered with 5xx. A write is never repeated when its result is unknown.
 //
 // Thread rule: safe from any thread.
 #pragma once
@@ -21,8 +21,7 @@
 
 namespace ringmaster::kube {
 
-// Which call it is, in the words of error messages and of the observer. `resource` must live as
-// long.
+// Names a call for error messages and for the observer. `resource` must outlive it.
 struct CallContext {
   CallContext(const char* verb_, const Resource& resource_, const std::string& ns,
               const std::string& name, const std::string& subresource_ = "")
@@ -41,9 +40,9 @@ class Caller {
  public:
   Caller(const ClientConfig& config, std::unique_ptr<HttpConnections> http);
 
-  // The JSON object of a 2xx answer. request.deadline is set here.
+  // Returns the JSON object of a 2xx answer. Sets request.deadline.
   Result<Json> Call(const CallContext& context, HttpRequest request);
-  // Hands on the body of a 200 as it comes.
+  // Passes on the body of a 200 answer as it arrives.
   Result<void> Stream(const CallContext& context, const HttpRequest& request,
                       const std::function<bool(std::string_view)>& on_data, std::stop_token stop);
 
@@ -51,10 +50,10 @@ class Caller {
   using Clock = std::chrono::steady_clock;
   using Seconds = std::chrono::duration<double>;
 
-  // Waits for the rate limit; how long that took.
+  // Waits for the rate limit and returns how long that took.
   Result<Seconds> Admit(const CallContext& context, Clock::time_point deadline,
                         std::stop_token stop = {});
-  // False when `stop` or the client's own stop came first.
+  // Returns false if `stop` or the client's own stop came first.
   bool Sleep(Clock::duration duration, std::stop_token stop = {});
   void NotifyObserver(const CallContext& context, int code, Clock::time_point began,
                       Clock::time_point ended, Seconds throttled);

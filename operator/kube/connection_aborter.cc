@@ -37,7 +37,8 @@ bool AbortableSocket::aborted() const {
 bool AbortableSocket::ClosedByPeer() const {
   const sync::MutexLock lock(&mu_);
   if (fd_ < 0) return true;
-  // Unread data may be a session ticket or TLS's goodbye; only the end of the stream says which.
+  // Unread data may be a session ticket or TLS's close_notify; only the end of the stream tells
+  // which.
   pollfd p{fd_, POLLRDHUP, 0};
   return poll(&p, 1, 0) != 0;
 }
@@ -67,8 +68,8 @@ void ConnectionAborter::Run(std::stop_token stop) {
     }
     const auto wake =
         waiting_.empty() ? Clock::now() + std::chrono::hours(24) : waiting_.begin()->first.first;
-    // An earlier deadline has come in, this one's time is over, or the thread shall stop: the loop
-    // looks again.
+    // The wait ends for an earlier deadline, for the end of this one, or for a stop request; the
+    // loop checks which.
     (void)changed_.WaitUntil(&mu_, stop, wake);
   }
 }

@@ -1,7 +1,7 @@
-// Ends connections whose time is over, whatever httplib is doing with them: connecting, shaking
-// hands, waiting for a header that comes a byte a minute.
+// Closes connections whose deadline has passed, whatever httplib is doing with them: connecting,
+// shaking hands, or waiting for a header that arrives a byte a minute.
 //
-// Thread rule: safe from any thread. One thread of its own shuts sockets down; it runs no caller's
+// Thread rule: safe from any thread. A thread of its own shuts sockets down; it runs no caller's
 // code.
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace ringmaster::kube {
 
-// The socket of one connection, so that another thread can end it. It holds a duplicate of the
-// descriptor: the number can't come to mean another connection while it is used here.
+// The socket of one connection, so that another thread can shut it down. It holds a duplicate of
+// the descriptor, so that the number can't be reused for another connection meanwhile.
 class AbortableSocket {
  public:
   AbortableSocket() = default;
@@ -25,10 +25,10 @@ class AbortableSocket {
   AbortableSocket(const AbortableSocket&) = delete;
 
   void Use(int fd);  // a new socket for the same connection
-  void Abort();      // and every later one, until Reset
+  void Abort();      // shuts down this socket, and every later one until Reset
   void Reset();
   bool aborted() const;
-  // Whether the server has closed it (or there is none): not worth sending anything.
+  // The server has closed the connection, or there is none: nothing should be sent.
   bool ClosedByPeer() const;
 
  private:
@@ -43,7 +43,7 @@ class ConnectionAborter {
   using Key = std::pair<Clock::time_point, uint64_t>;
   ConnectionAborter();
 
-  // Aborts `socket` at `deadline`, unless the Timer is gone before.
+  // Aborts `socket` at `deadline`, unless the Timer is destroyed before.
   class Timer {
    public:
     Timer(ConnectionAborter& aborter, Clock::time_point deadline, AbortableSocket& socket);
@@ -61,7 +61,8 @@ class ConnectionAborter {
   sync::Mutex mu_;
   sync::StoppableCondVar changed_;
   uint64_t last_id_ GUARDED_BY(mu_) = 0;
-  std::map<Key, AbortableSocket*> waiting_ GUARDED_BY(mu_);  // what was aborted is no longer in it
+  // Without the sockets that were aborted.
+  std::map<Key, AbortableSocket*> waiting_ GUARDED_BY(mu_);
   std::jthread thread_;
 };
 

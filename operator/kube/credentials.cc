@@ -22,7 +22,7 @@ tl::unexpected<Error> CantBeRead(const std::string& what, const std::filesystem:
   return Bad("can't read " + what + file.string() + ": " + why.message());
 }
 
-// A header value: whatever could end the header line is no token.
+// A token is a header value, so it must not contain characters that could end the header line.
 bool GoodToken(const std::string& token) {
   return std::all_of(token.begin(), token.end(), [](unsigned char c) { return c > 32 && c < 127; });
 }
@@ -42,7 +42,7 @@ Credentials::Credentials(const ClientConfig& config, std::function<Clock::time_p
 bool Credentials::Expire(const Credential& refused) {
   if (fixed_) return false;
   std::lock_guard lock(mu_);
-  // Another thread may have been refused as well, and may have asked again since.
+  // Another thread may have been refused as well and have fetched a new credential since.
   if (cached_ && Same(*cached_, refused)) cached_.reset();
   return true;
 }
@@ -59,7 +59,8 @@ Result<Credential> Credentials::Get(Clock::time_point deadline) {
     return fresh;
   }
   if (!cached_ || now_() >= good_until_) return fresh;
-  fresh_until_ = std::min(now_() + kAfterFailure, good_until_);  // not at every call
+  // So that not every call tries again.
+  fresh_until_ = std::min(now_() + kAfterFailure, good_until_);
   return *cached_;
 }
 
@@ -91,7 +92,7 @@ Result<Credential> Credentials::FromFiles() {
     credential.client_key_pem = *key;
   }
   fresh_until_ = now_() + kFileAge;
-  good_until_ = Clock::time_point::max();  // only the server knows
+  good_until_ = Clock::time_point::max();  // only the server knows when the token expires
   return credential;
 }
 

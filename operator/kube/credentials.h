@@ -1,9 +1,9 @@
-// The bearer token and the client certificate of a client, kept fresh: files are read again every
-// minute and after a 401, an exec plugin runs again shortly before its answer expires and after a
-// 401.
+// Keeps the bearer token and the client certificate of a client fresh: it reads files again every
+// minute and after a 401, and runs an exec plugin again shortly before its answer expires and after
+// a 401.
 //
-// Thread rule: safe from any thread; one caller at a time reads the files or runs the plugin, the
-// others wait for it until their deadline.
+// Thread rule: safe from any thread; one caller at a time reads the files or runs the plugin, and
+// the others wait for it until their own deadlines.
 #pragma once
 
 #include <chrono>
@@ -24,15 +24,15 @@ struct Credential {
 class Credentials {
  public:
   using Clock = std::chrono::steady_clock;
-  // `now`: for tests, what ages is counted by.
+  // `now`: the clock that measures age; tests replace it.
   explicit Credentials(const ClientConfig& config,
                        std::function<Clock::time_point()> now = &Clock::now);
 
-  // The error's message says which file or program failed and how. While a fresh credential can't
-  // be had, the old one serves until it has expired.
+  // The error's message says which file or program failed and how. While no fresh credential can be
+  // had, the old one is returned until it expires.
   Result<Credential> Get(Clock::time_point deadline);
-  // The server has refused `refused`: the next Get reads or asks again. False: there is nothing to
-  // ask, what we have is what the configuration says.
+  // The server has refused `refused`, so the next Get fetches a credential again. Returns false if
+  // the credential is fixed in the configuration.
   bool Expire(const Credential& refused);
 
  private:
@@ -41,15 +41,15 @@ class Credentials {
   Result<Credential> FromPlugin(Clock::time_point deadline);
 
   const ClientConfig config_;
-  const bool fixed_;  // nothing to read and nobody to ask
+  const bool fixed_;  // the credential is in the configuration itself
   const std::function<Clock::time_point()> now_;
-  // Not sync::Mutex: a caller waits for it until its own deadline only, while another runs the
+  // A std::timed_mutex, because a caller waits only until its own deadline while another runs the
   // plugin, and sync::Mutex has no timed lock.
   std::timed_mutex mu_;
   // Guarded by mu_.
   std::optional<Credential> cached_;
-  Clock::time_point fresh_until_{};  // asked for again from then on
-  Clock::time_point good_until_{};   // of no use from then on
+  Clock::time_point fresh_until_{};  // fetched again from then on
+  Clock::time_point good_until_{};   // not used from then on
 };
 
 }  // namespace ringmaster::kube

@@ -1,4 +1,4 @@
-// The identity that the client shows: tokens that rotate, plugins, certificates from files.
+// The client's identity: rotated tokens, plugins, certificates from files.
 #include "operator/kube/credentials.h"
 
 #include <thread>
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 class CredentialsTest : public testing::PluginFixture {
  protected:
-  // Takes the token `accepted_` only.
+  // Accepts only the token `accepted_`.
   void ServeTokens() {
     Serve([this](const ServerRequest& request, Exchange& exchange) {
       auto it = request.headers.find("authorization");
@@ -29,7 +29,7 @@ class CredentialsTest : public testing::PluginFixture {
   }
   static Result<Json> Get(KubeApi& api) { return api.Get(ConfigMaps(), "ns", "a"); }
 
-  // How often the plugin ran: it writes a line each time.
+  // How often the plugin has run: it writes a line each time.
   int Runs() {
     std::ifstream in(dir_ / "runs");
     std::string line;
@@ -39,7 +39,7 @@ class CredentialsTest : public testing::PluginFixture {
   }
   std::string Count() { return "echo ran >> " + RunsFile() + "\n"; }
   std::string RunsFile() const { return (dir_ / "runs").string(); }
-  // Does one thing when it runs first, and another one ever after.
+  // A plugin that does one thing in its first run, and another in all later ones.
   ExecPlugin FirstAndThen(const std::string& first, const std::string& then) {
     return Plugin(Count() + "if [ $(wc -l < " + RunsFile() + ") = 1 ]; then " + first + "else " +
                   then + "\nfi\n");
@@ -278,13 +278,13 @@ TEST_F(CredentialsTest, WhoeverComesWhileAPluginRunsGetsItsAnswer) {
   EXPECT_EQ(Runs(), 1);
 }
 
-// How credentials age, by a clock of the test's.
+// How credentials age, with the test's clock.
 class CredentialsAgeTest : public CredentialsTest {
  protected:
   void Use(const ClientConfig& config) {
     credentials_.emplace(config, [this] { return now_; });
   }
-  // The token, or what is wrong.
+  // The token, or the error.
   std::string Token() {
     const auto got = credentials_->Get(Credentials::Clock::now() + 20s);
     return got ? got->token : got.error().message;

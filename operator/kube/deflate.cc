@@ -12,7 +12,8 @@ std::string Deflate(std::string_view bytes) {
   std::string out(size, '\0');
   const int done = compress2(reinterpret_cast<Bytef*>(out.data()), &size,
                              reinterpret_cast<const Bytef*>(bytes.data()), bytes.size(), 6);
-  if (done != Z_OK) throw std::bad_alloc();  // nothing else is left: the room is enough
+  // CompressBound() bytes are enough, so only memory can be short.
+  if (done != Z_OK) throw std::bad_alloc();
   out.resize(size);
   return out;
 }

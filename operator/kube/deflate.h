@@ -1,4 +1,4 @@
-// Bytes made smaller for an object that may not be large (zlib's format), and back. Pure.
+// Compresses bytes for an object of limited size (zlib's format), and back. Pure.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 namespace ringmaster::kube {
 
 std::string Deflate(std::string_view bytes);
-// nullopt: not such bytes, or more than `most` of them come out.
+// nullopt if the bytes are not in this format, or if they expand to more than `most` bytes.
 std::optional<std::string> Inflate(std::string_view bytes, std::size_t most);
 
 }  // namespace ringmaster::kube

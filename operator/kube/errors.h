@@ -1,4 +1,4 @@
-// The one place where answers of an API server become kube::Error.
+// Turns answers of an API server into kube::Error. No other file does that.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace ringmaster::kube {
 
-// What was asked: `get pods "digits-worker-0" in namespace "default"`. Every message begins with
-// it.
+// Describes a call: `get pods "digits-worker-0" in namespace "default"`. Every error message begins
+// with it.
 std::string Asked(const std::string& verb, const Resource& resource, const std::string& ns,
                   const std::string& name, const std::string& subresource = "");
 
-// `status`: the metav1.Status that came as the body; anything else (null included) is quoted.
+// `status` is the metav1.Status in the body; any other body (null included) is quoted.
 Error ErrorFromStatus(const std::string& asked, int http_status, const Json& status);
 
 Error Unavailable(const std::string& asked, const std::string& why);

@@ -96,7 +96,7 @@ Printed ReadAll(const Pipe& out, const Pipe& err, Clock::time_point deadline) {
   return printed;
 }
 
-// A program may close its pipes and stay.
+// Waits for the program's end, because it may close its pipes and keep running.
 bool HasEnded(pid_t pid, Clock::time_point deadline) {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   pollfd end{fd, POLLIN, 0};

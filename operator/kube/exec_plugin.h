@@ -1,5 +1,5 @@
-// Runs a credential plugin (client.authentication.k8s.io) and reads its answer. It gets no
-// terminal and no input: what needs a person to answer must be logged in beforehand.
+// Runs a credential plugin (client.authentication.k8s.io) and reads its answer. The plugin gets no
+// terminal and no input, so a person must have logged in beforehand if it needs that.
 //
 // Thread rule: free functions, safe from any thread; RunExecPlugin blocks up to its deadline.
 #pragma once
@@ -19,16 +19,16 @@ struct ExecAnswer {
   std::optional<std::chrono::system_clock::time_point> expires;
 };
 
-// The error's message names the program, what was wrong, and the last of what it wrote to stderr. A
-// program that runs at the deadline, or when `stop` comes, is killed with its children.
+// The error's message names the program, the error, and the end of the program's stderr. A program
+// that still runs at the deadline, or when `stop` is requested, is killed with its children.
 Result<ExecAnswer> RunExecPlugin(const ExecPlugin& plugin,
                                  std::chrono::steady_clock::time_point deadline,
                                  std::stop_token stop = {});
 
-// What the program has printed.
+// Parses what the program has printed.
 Result<ExecAnswer> ReadExecAnswer(const ExecPlugin& plugin, const std::string& text);
 
-// RFC 3339 with fractions and offsets; nullopt: not one.
+// RFC 3339 with fractions and offsets; nullopt for anything else.
 std::optional<std::chrono::system_clock::time_point> ParseTimestamp(const std::string& text);
 
 }  // namespace ringmaster::kube

@@ -1,5 +1,5 @@
-// Credential plugins: what they are given, how they end, and which of their answers are good.
-// (credentials_test.cc: what a client makes of the answers.)
+// Credential plugins: their input, how they end, and which answers are valid. (credentials_test.cc
+// tests what a client does with the answers.)
 #include "operator/kube/exec_plugin.h"
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ class ExecPluginTest : public testing::PluginFixture {
                                 std::stop_token stop = {}) {
     return RunExecPlugin(plugin, Clock::now() + patience, std::move(stop));
   }
-  // The token, or what is wrong.
+  // The token, or the error.
   static std::string TokenOf(const ExecPlugin& plugin, Clock::duration patience = 20s) {
     const auto answer = Run(plugin, patience);
     return answer ? answer->token : answer.error().message;
@@ -35,7 +35,7 @@ class ExecPluginTest : public testing::PluginFixture {
     std::ifstream in(dir_ / name);
     return std::string(std::istreambuf_iterator<char>(in), {});
   }
-  // What a plugin with this cluster is told.
+  // What a plugin with this cluster is told in its environment.
   Json Told(const Json& cluster) const {
     ExecPlugin plugin = Plugin("printf '%s' \"$KUBERNETES_EXEC_INFO\" > " + File("info") + kOne);
     plugin.cluster = cluster;
@@ -58,7 +58,7 @@ TEST_F(ExecPluginTest, GetsArgumentsEnvironmentAndNoInput) {
              File("args") + kOne);
   plugin.args = {"--a b", "c"};
   plugin.env = {{"NAME", "value"}};
-  // This program has an input, whoever runs it.
+  // Gives this program an input, however it was started.
   const int input = dup(STDIN_FILENO), other = open(plugin.command.c_str(), O_RDONLY | O_CLOEXEC);
   dup2(other, STDIN_FILENO);
   setenv("NAME", "of the operator", 1);
@@ -94,8 +94,8 @@ TEST_F(ExecPluginTest, EndsBySignalsThatThisProgramBlocksOrIgnores) {
   sigaddset(&blocked, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &blocked, &before);
   const auto handler = signal(SIGPIPE, SIG_IGN);
-  // The shell's own words only: while it waits for a program it blocks nothing, whatever it was
-  // given.
+  // Uses only shell built-ins: while a shell waits for a program it blocks no signals, whatever
+  // mask it inherited.
   const std::string one = " $$\necho '" + Answer(R"({"token": "one"})") + "'\n";
   const std::string term = TokenOf("kill -TERM" + one), pipe = TokenOf("kill -PIPE" + one);
   signal(SIGPIPE, handler);
@@ -140,7 +140,8 @@ TEST_F(ExecPluginTest, SaysWhenThereAreNoFilesLeftToRunItWith) {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
   for (const rlim_t left : {0, 2}) {
-    // Descriptors are given out lowest first: once two follow each other there are no gaps below.
+    // The lowest free descriptor is used first: once two new ones are adjacent, there are no gaps
+    // below.
     std::vector<int> held;
     const auto hold = [&] { held.push_back(open("/dev/null", O_RDONLY | O_CLOEXEC)); };
     for (int i = 0; i < 64; ++i) hold();

@@ -7,7 +7,7 @@
 namespace ringmaster::kube {
 namespace {
 
-// Configurations, certificates, manifests; and a path may name /dev/zero.
+// Configurations, certificates and manifests are smaller, and a path may name /dev/zero.
 constexpr std::size_t kMostFileBytes = 16u << 20;
 
 }  // namespace

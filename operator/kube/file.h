@@ -1,4 +1,4 @@
-// Files that are read whole: kubeconfigs, certificates, tokens.
+// Reads whole files: kubeconfigs, certificates, tokens.
 //
 // Thread rule: a free function.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace ringmaster::kube {
 
-// A directory, too, is an error and not an empty text.
+// A directory is an error, too, and does not read as an empty file.
 tl::expected<std::string, std::error_code> ReadFile(const std::filesystem::path& file);
 
 }  // namespace ringmaster::kube

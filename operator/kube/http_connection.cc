@@ -27,8 +27,8 @@ std::string Seconds(milliseconds time) {
   return std::to_string(std::chrono::ceil<std::chrono::seconds>(time).count()) + " s";
 }
 
-// A peer that is gone without a word (its machine crashed) is noticed within half a minute, also
-// while nothing is asked of it.
+// Detects a peer that vanished without closing the connection (its machine crashed) within half a
+// minute, even on an idle connection.
 void NoticeDeadPeers(int fd) {
   int on = 1, idle = 15, interval = 5, count = 3;
   unsigned user_timeout_ms = 30'000;
@@ -52,7 +52,7 @@ httplib::Request MakeRequest(const HttpRequest& request, const Credential& crede
   return out;
 }
 
-// Seconds, or a date as proxies send it; -1 for anything else.
+// Parses seconds, or a date as proxies send it; -1 for anything else.
 std::chrono::seconds RetryAfter(const std::string& text) {
   if (text.empty()) return std::chrono::seconds(-1);
   if (text.find_first_not_of("0123456789") == std::string::npos) {
@@ -66,7 +66,7 @@ std::chrono::seconds RetryAfter(const std::string& text) {
   return std::clamp(left, std::chrono::seconds(0), kLongestRetryAfter);
 }
 
-// 299 AGENT "text", with \" and \\ in the text.
+// Parses 299 AGENT "text", with \" and \\ in the text.
 std::string WarningText(const std::string& value) {
   size_t at = value.find('"');
   std::string text;
@@ -95,9 +95,9 @@ HttpResponse Answer(const httplib::Response& response, std::string body) {
 
 struct HttpConnections::Connection {
   AbortableSocket socket;
-  httplib::SSLClient* tls = nullptr;  // `client`, if it is one
+  httplib::SSLClient* tls = nullptr;  // `client` if it is a TLS client, else null
   std::unique_ptr<httplib::ClientImpl> client;
-  std::string client_cert_pem;  // that it was made with
+  std::string client_cert_pem;  // the certificate that `client` was made with
   Clock::time_point returned{};
   bool used = false;
 
@@ -133,7 +133,8 @@ HttpConnections::HttpConnections(const ClientConfig& config)
     : config_(config), ca_pem_(config.ca_pem) {}
 HttpConnections::~HttpConnections() = default;
 
-// A file that is being replaced may be unreadable or half written: the old text stays until then.
+// While the file is being replaced it may be unreadable or incomplete: the old text is used until
+// then.
 std::string HttpConnections::Authorities() {
   const sync::MutexLock lock(&mu_);
   if (!config_.ca_file.empty()) {
@@ -172,7 +173,7 @@ Result<std::unique_ptr<HttpConnections::Connection>> HttpConnections::Open(
 
 Result<std::unique_ptr<HttpConnections::Connection>> HttpConnections::Take(
     const Credential& credential, bool fresh) {
-  std::vector<std::unique_ptr<Connection>> dropped;  // closed outside the lock
+  std::vector<std::unique_ptr<Connection>> dropped;  // destroyed, and so closed, outside the lock
   if (!fresh) {
     const sync::MutexLock lock(&mu_);
     while (!idle_.empty()) {
@@ -238,7 +239,7 @@ Result<HttpResponse> HttpConnections::Send(const HttpRequest& request,
           ErrorCode::kUnavailable,
           ServerText(config_) + " gave no complete answer within " + Seconds(request.deadline));
     }
-    // A kept connection may have been closed by the server just now. Only a read may be sent twice.
+    // The server may have closed a kept connection just now. Only a read may be sent twice.
     bool stale = used.used && request.method == "GET" && body.empty();
     if (again || !stale)
       return Fail(ErrorCode::kUnavailable, used.Explain(result.error(), config_));
@@ -265,7 +266,7 @@ Result<HttpResponse> HttpConnections::Stream(const HttpRequest& request,
   int status = 0;
   bool ended_by_caller = false;
   std::string body;
-  // A stop that comes before there is a connection to cut is seen here.
+  // Handles a stop that was requested before there was a connection to abort.
   out.response_handler = [&](const httplib::Response& response) {
     status = response.status;
     on_status(status);

@@ -1,5 +1,5 @@
 // HTTP to one API server: a pool of kept connections, deadlines that hold whatever the server does,
-// limits on what it may send. With tls.cc the only place of the client that knows httplib.
+// and limits on the size of answers. Only this file and tls.cc know httplib.
 //
 // Thread rule: safe from any thread.
 #pragma once
@@ -25,31 +25,32 @@ struct HttpRequest {
   std::string body;
   std::string content_type;
   std::string accept = "application/json";
-  std::map<std::string, std::string> headers;  // beside those of the client
+  std::map<std::string, std::string> headers;  // in addition to the client's own headers
   std::chrono::milliseconds deadline{30'000};
-  // Stream: the longest silence after the answer began; 0: only the deadline counts.
+  // For Stream: the longest silence after the answer has begun; 0: only the deadline counts.
   std::chrono::milliseconds quiet{0};
 };
 
 struct HttpResponse {
   int status = 0;
-  std::string body;                      // not what `on_data` has taken
+  std::string body;                      // without what `on_data` has received
   std::chrono::seconds retry_after{-1};  // -1: no such header
   std::vector<std::string> warnings;
-  bool queued_fairly = false;  // by the server's API priority and fairness
+  bool queued_fairly = false;  // the server's API priority and fairness has handled the request
 };
 
 class HttpConnections {
  public:
-  // kInvalid: a certificate or key that OpenSSL can't read.
+  // kInvalid: OpenSSL can't read a certificate or key.
   static Result<std::unique_ptr<HttpConnections>> Make(const ClientConfig& config);
   ~HttpConnections();
 
-  // The error is a sentence for people; the caller adds what was asked.
+  // The error is a sentence for people; the caller adds a description of the call.
   Result<HttpResponse> Send(const HttpRequest& request, const Credential& credential);
 
-  // As Send on a connection of its own; `on_status` is called when the answer begins; a 200's body
-  // goes to `on_data` as it comes, until it returns false or `stop`.
+  // Like Send, on a connection of its own. Calls `on_status` when the answer begins. Passes the
+  // body of a 200 answer to `on_data` as it arrives, until `on_data` returns false or `stop` is
+  // requested.
   Result<HttpResponse> Stream(const HttpRequest& request, const Credential& credential,
                               const std::function<void(int status)>& on_status,
                               const std::function<bool(std::string_view)>& on_data,
@@ -66,7 +67,7 @@ class HttpConnections {
   const ClientConfig config_;
   ConnectionAborter aborter_;
   sync::Mutex mu_;
-  std::string ca_pem_ GUARDED_BY(mu_);  // the newest that could be read
+  std::string ca_pem_ GUARDED_BY(mu_);  // the newest readable text of the file
   std::vector<std::unique_ptr<Connection>> idle_ GUARDED_BY(mu_);
 };
 

@@ -1,8 +1,9 @@
 // The Kubernetes API as the rest of the operator sees it. KubeClient (REST) implements it;
-// controllers and the command line know only this. Objects are JSON as the API server gives them.
+// controllers and the command line know only this interface. Objects are JSON as the API server
+// sends them.
 //
-// Thread rule: every method is safe from any thread and blocks at most `deadline` (default 30 s; a
-// watch: its timeout).
+// Thread rule: every method is safe from any thread and blocks at most `deadline` (30 s by default;
+// for a watch its timeout).
 #pragma once
 
 #include <chrono>
@@ -24,11 +25,11 @@ using Json = nlohmann::json;
 enum class ErrorCode {
   kNotFound,
   kAlreadyExists,
-  kConflict,         // resourceVersion is old: read again, decide again
-  kInvalid,          // the object is wrong (422, 400): terminal until it changes
+  kConflict,         // resourceVersion is old: read the object again and decide again
+  kInvalid,          // the object is wrong (422, 400): repeating doesn't help until it changes
   kForbidden,        // 401, 403
   kGone,             // 410: list again
-  kTooManyRequests,  // 429: after retry_after
+  kTooManyRequests,  // 429: retry after retry_after
   kUnavailable,      // no connection, 5xx, deadline: retry with backoff
   kInternal,         // an answer that is not what the API promises
 };
@@ -37,7 +38,7 @@ struct Error {
   ErrorCode code = ErrorCode::kInternal;
   int http_status = 0;  // 0: no answer
   std::string reason;   // metav1.Status.reason
-  std::string message;  // for people: what was asked for and what came back
+  std::string message;  // for people: the call and the answer
   std::chrono::milliseconds retry_after{0};
 };
 
@@ -69,7 +70,7 @@ const Resource& EndpointSlices();
 const Resource& CustomResourceDefinitions();
 const Resource& HorovodJobs();
 const Resource& PriorityClasses();
-const Resource& Workloads();  // Kueue's, as the two below
+const Resource& Workloads();  // Kueue's, like the two below
 const Resource& ResourceFlavors();
 const Resource& WorkloadPriorityClasses();
 const Resource& PodGroups();  // scheduling.k8s.io/v1beta1; served behind a feature gate
@@ -78,15 +79,15 @@ struct ListOptions {
   std::string label_selector;
   std::string field_selector;
   int chunk = 500;
-  // Takes the objects as they come, chunk by chunk; List::items stays empty then. `version`: of the
-  // list. `first`: the list begins, perhaps once more, because the server has forgotten what it
-  // began with. Fakes may leave it alone and give the items.
+  // Receives the objects chunk by chunk; List::items then stays empty. `version` is that of the
+  // list. `first`: the list begins; that may happen again, because the server has forgotten the
+  // snapshot of the first chunks. Fakes may ignore it and return the items.
   std::function<void(std::vector<Json> items, const std::string& version, bool first)> on_chunk;
 };
 
 struct CreateOptions {
-  // "Strict": unknown and doubled fields are refused, all of them named; "Warn", "Ignore"; empty:
-  // the client's default.
+  // "Strict" makes the server refuse unknown and duplicate fields and name all of them; other
+  // values are "Warn" and "Ignore"; empty: the client's default.
   std::string field_validation;
   bool dry_run = false;
 };
@@ -107,9 +108,9 @@ struct WatchOptions {
   std::string field_selector;
   std::string resource_version;
   std::chrono::seconds timeout{300};
-  // No event and no bookmark for so long: the watch has stalled and ends with kUnavailable. API
-  // servers send a bookmark about every minute (for events none). Not for a watch without a
-  // version: it gets no bookmarks.
+  // A watch without an event or bookmark for this long has stalled and ends with kUnavailable. API
+  // servers send a bookmark about every minute (none for events). It does not apply to a watch
+  // without a version, which gets no bookmarks.
   std::chrono::milliseconds quiet{100'000};
 };
 
@@ -125,7 +126,7 @@ struct PatchOptions {
 struct PodLogOptions {
   std::string container;
   bool follow = false;      // until the container ends
-  std::optional<int> tail;  // only so many of the lines that there are, the last ones
+  std::optional<int> tail;  // only the last so many of the existing lines
 };
 
 // An HTTP GET to a port of a pod, through the API server.
@@ -148,18 +149,18 @@ class KubeApi {
   virtual ~KubeApi() = default;
   virtual Result<Json> Get(const Resource& resource, const std::string& ns,
                            const std::string& name) = 0;
-  // ns empty: all namespaces.
+  // `ns` empty: all namespaces.
   virtual Result<List> ListAll(const Resource& resource, const std::string& ns,
                                const ListOptions& options) = 0;
   virtual Result<Json> Create(const Resource& resource, const std::string& ns,
                               const Json& object) = 0;
-  // The default does without the options: for fakes.
+  // The default implementation, for fakes, ignores the options.
   virtual Result<Json> CreateWith(const Resource& resource, const std::string& ns,
                                   const Json& object, const CreateOptions& options) {
     (void)options;
     return Create(resource, ns, object);
   }
-  // PUT: refused with kConflict if metadata.resourceVersion is set and old. subresource: "",
+  // PUT: fails with kConflict if metadata.resourceVersion is set and old. subresource: "",
   // "status", "scale".
   virtual Result<Json> Update(const Resource& resource, const std::string& ns, const Json& object,
                               const std::string& subresource = "") = 0;
@@ -168,26 +169,27 @@ class KubeApi {
                              const PatchOptions& options) = 0;
   virtual Result<void> Delete(const Resource& resource, const std::string& ns,
                               const std::string& name, const DeleteOptions& options) = 0;
-  // Blocks, calling on_event for each event, until the server ends the watch (ok: watch again from
-  // the last resourceVersion), an error (kGone: list again), on_event returns false, or `stop` is
-  // requested.
+  // Blocks and calls on_event for each event. Returns when the server ends the watch (no error:
+  // watch again from the last resourceVersion), on an error (kGone: list again), when on_event
+  // returns false, or when `stop` is requested.
   virtual Result<void> Watch(const Resource& resource, const std::string& ns,
                              const WatchOptions& options,
                              const std::function<bool(const WatchEvent&)>& on_event,
                              std::stop_token stop) = 0;
-  // Pod subresource log, as text. follow: until the container ends or `stop`.
+  // The log of a container as text. `follow`: until the container ends or `stop` is requested.
   virtual Result<void> PodLog(const std::string& ns, const std::string& pod,
                               const std::string& container, bool follow,
                               const std::function<bool(std::string_view)>& on_text,
                               std::stop_token stop) = 0;
-  // The default does without `tail`: for fakes.
+  // The default implementation, for fakes, ignores `tail`.
   virtual Result<void> PodLogWith(const std::string& ns, const std::string& pod,
                                   const PodLogOptions& options,
                                   const std::function<bool(std::string_view)>& on_text,
                                   std::stop_token stop) {
     return PodLog(ns, pod, options.container, options.follow, on_text, std::move(stop));
   }
-  // The body of a 200. The default: kUnavailable, for servers that reach no pod.
+  // Returns the body of a 200 answer. The default implementation returns kUnavailable, for servers
+  // that reach no pod.
   virtual Result<std::string> PodProxy(const std::string& ns, const std::string& pod,
                                        const PodProxyRequest& request) {
     (void)ns, (void)request;

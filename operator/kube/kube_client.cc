@@ -13,7 +13,7 @@ namespace {
 
 using Query = std::vector<std::pair<std::string, std::string>>;
 
-// What isn't UTF-8 can't be sent as JSON.
+// JSON must be UTF-8, so an object that isn't can't be sent.
 Result<std::string> Encode(const CallContext& context, const Json& object) {
   try {
     return object.dump();
@@ -42,7 +42,7 @@ std::string NameOf(const Json& object) {
   return object.is_object() ? fields::Text(object.value("metadata", Json()), "name") : "";
 }
 
-// apiVersion and kind are required by the server; callers may leave them out.
+// The server requires apiVersion and kind; callers may leave them out.
 Json Typed(const Resource& resource, Json object) {
   if (object.is_object()) {
     if (!object.contains("apiVersion")) object["apiVersion"] = resource.ApiVersion();
@@ -62,7 +62,7 @@ Json DeleteBody(const DeleteOptions& options) {
   return body;
 }
 
-// Cuts a stream into lines of JSON and hands them on as events.
+// Splits a stream into lines of JSON and passes each on as an event.
 class EventReader {
  public:
   EventReader(const CallContext& context, const std::function<bool(const WatchEvent&)>& on_event)
@@ -105,7 +105,7 @@ class EventReader {
       error_ = ErrorFromStatus(asked_, Number(event.object, "code", 500), event.object);
       return false;
     } else if (type != "ADDED") {
-      return true;  // a kind of event that this client doesn't know
+      return true;  // an event type that this client doesn't know
     }
     return on_event_(event);
   }
@@ -132,7 +132,7 @@ class KubeClient : public KubeApi {
                        const ListOptions& options) override {
     CallContext context("list", resource, ns, "");
     auto list = ListChunks(context, resource, ns, options, options.chunk);
-    // The chunks' snapshot has expired on the way: once more, all in one answer.
+    // The snapshot that the chunks are read from has expired: list again, in one answer.
     if (!list && list.error().code == ErrorCode::kGone)
       list = ListChunks(context, resource, ns, options, 0);
     return list;
@@ -193,8 +193,9 @@ class KubeClient : public KubeApi {
                      const std::function<bool(const WatchEvent&)>& on_event,
                      std::stop_token stop) override {
     CallContext context("watch", resource, ns, "");
-    // A watch that begins with what is there: at version "0" and without bookmarks, because API
-    // servers whose etcd is older than 3.4.25 refuse to begin with the very latest, or with both.
+    // A watch without a version begins with the existing objects. It asks for version "0" and no
+    // bookmarks, because API servers with an etcd older than 3.4.25 refuse to begin with the latest
+    // version, and refuse bookmarks with it.
     const bool bookmarks = !options.resource_version.empty();
     HttpRequest request{"GET",
                         WithQuery(ResourcePath(resource, ns, "", ""),
@@ -204,7 +205,7 @@ class KubeClient : public KubeApi {
                                    {"resourceVersion", bookmarks ? options.resource_version : "0"},
                                    {"labelSelector", options.label_selector},
                                    {"fieldSelector", options.field_selector}})};
-    // The server ends the watch; this ends one that stalls.
+    // The server ends the watch after its timeout; the deadline ends a watch that stalls.
     request.deadline = options.timeout + std::chrono::seconds(5);
     if (bookmarks) request.quiet = options.quiet;
     EventReader reader(context, on_event);
@@ -279,7 +280,7 @@ class KubeClient : public KubeApi {
                                       {"continue", next}})});
       if (!answer) return tl::unexpected(answer.error());
       auto items = answer->find("items");
-      // A server written in Go may say null for an empty list.
+      // A server written in Go may send null for an empty list.
       if (items != answer->end() && items->is_null()) *items = Json::array();
       if (items == answer->end() || !items->is_array() || !answer->contains("metadata")) {
         return tl::unexpected(Internal(context.text, "the answer is not a list"));

@@ -1,11 +1,11 @@
-// KubeApi over REST: TLS always verified, connections reused, calls limited (50 a second, 100 at
-// once by default), 429 with Retry-After waited for and repeated while the deadline allows, every
-// call ended by its deadline.
+// KubeApi over REST. TLS is always verified and connections are reused. Calls are limited (by
+// default 50 a second, 100 at once), repeated after 429 with Retry-After while the deadline allows,
+// and always ended by their deadline.
 //
 // Thread rule: every method is safe from any thread. The destructor waits for no call: end watches
-// (stop token) first.
+// (by their stop tokens) first.
 //
-// A process that uses it must not die of SIGPIPE: TLS writes to a connection that was cut.
+// The process must ignore SIGPIPE: TLS may write to a connection that was cut.
 #pragma once
 
 #include <memory>
@@ -15,11 +15,11 @@
 
 namespace ringmaster::kube {
 
-// Doesn't connect yet. kInvalid: certificates, keys or files that can't be read; the message names
-// them.
+// Creates a client without connecting. kInvalid: certificates, keys or files can't be read; the
+// message names them.
 Result<std::unique_ptr<KubeApi>> MakeKubeClient(const ClientConfig& config);
 
-// LoadKubeconfig and MakeKubeClient in one.
+// Calls LoadKubeconfig and then MakeKubeClient.
 Result<std::unique_ptr<KubeApi>> ConnectByKubeconfig(const std::filesystem::path& file);
 
 }  // namespace ringmaster::kube

@@ -1,4 +1,4 @@
-// What the client does with a server's answers: repeats, deadlines, kept connections.
+// How the client handles a server's answers: retries, deadlines, kept connections.
 #include <atomic>
 #include <thread>
 
@@ -141,7 +141,7 @@ TEST_F(KubeClientTest, AWriteOnAKeptConnectionIsNotSentTwiceEither) {
 }
 
 TEST_F(KubeClientTest, AWriteWhoseAnswerIsLostIsNotSentTwice) {
-  Serve([](const ServerRequest&, Exchange&) {});  // reads the request and closes
+  Serve([](const ServerRequest&, Exchange&) {});  // reads the request and closes the connection
   auto created = Client().Create(ConfigMaps(), "ns", Json::parse(Object("a")));
   ASSERT_FALSE(created.has_value());
   EXPECT_EQ(created.error().code, ErrorCode::kUnavailable);
@@ -300,7 +300,7 @@ TEST_F(KubeClientTest, WritesCarryWhatTheirKindNeeds) {
 }
 
 TEST_F(KubeClientTest, NothingIsAskedForWithoutAName) {
-  // DELETE of a path without a name would delete all there is.
+  // DELETE of a path without a name would delete all objects.
   Serve([](const ServerRequest&, Exchange& exchange) { exchange.Answer(200, Object("a")); });
   KubeApi& api = Client();
   EXPECT_EQ(api.Delete(Pods(), "ns", "", {}).error().code, ErrorCode::kInvalid);

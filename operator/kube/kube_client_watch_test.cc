@@ -1,4 +1,4 @@
-// Lists in pages, and watches: how they go on, and how they end.
+// Paged lists and watches: how they continue, and how they end.
 #include <atomic>
 #include <thread>
 
@@ -113,7 +113,7 @@ TEST_F(KubeWatchTest, AWatchThatTheServerDoesntEndIsEndedSoonAfterItsTimeout) {
   EXPECT_LT(Clock::now() - began, 15s);
 }
 
-// Once the server has sent an event, and then says nothing, `stop` is requested.
+// Requests `stop` when the server has sent an event and is silent.
 class StoppedWatch : public KubeWatchTest {
  protected:
   Result<void> Watch(const ClientConfig& config, std::stop_source& stop, std::stop_token token) {

@@ -71,7 +71,7 @@ TEST(LabelSelector, MatchesAsTheApiServerDoes) {
 class RateLimiterTest : public ::testing::Test {
  protected:
   using Clock = RateLimiter::Clock;
-  // How long a call that comes now has to wait; nullopt: it is refused.
+  // How long a call now has to wait; nullopt: it is refused.
   std::optional<std::chrono::milliseconds> Wait(std::chrono::milliseconds patience = 1h) {
     const auto wait = limiter_.Reserve(now_, now_ + patience);
     if (!wait) return std::nullopt;
@@ -133,7 +133,7 @@ TEST(YamlTest, EndlessNestingAndLengthAreRefused) {
   EXPECT_FALSE(YamlToJson(std::string(5u << 20, ' ')).has_value());
 }
 
-// yaml-cpp reads such a text for ever, one empty document after the other.
+// yaml-cpp would read such a text for ever, as one empty document after another.
 TEST(YamlTest, ATokenThatBeginsNothingEndsTheReading) {
   for (const char* text : {", :a]\nb: {<<: {c: 0x1F}\n", ",", "]", "a: 1\n--- }\n", ":"}) {
     (void)YamlToJson(text);

@@ -26,13 +26,13 @@ std::string CantBeRead(const fs::path& file, const std::error_code& why) {
   return "can't read " + file.string() + ": " + why.message();
 }
 
-// As a message shows it, whatever bytes are in it.
+// A value for an error message; invalid UTF-8 is replaced.
 std::string Shown(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// One entry of a list ("clusters", ...), or a part of it. The first thing that is wrong with it is
-// kept; what comes after may be nonsense and is thrown away with it.
+// One entry of a list ("clusters", ...), or a part of one. It keeps the first error only, because
+// that error may cause the later ones.
 class Entry {
  public:
   Entry(fs::path file, std::string where, Json object)
@@ -75,10 +75,11 @@ class Entry {
   Entry Part(const char* key) const {
     return Entry(file_, where_ + "." + key, object_.value(key, Json()));
   }
-  // Paths are relative to the file that they stand in.
+  // Paths are relative to the file that names them.
   fs::path Path(const std::string& text) const { return file_.parent_path() / text; }
 
-  // `key`-data (base64), or what is in the file named by `key`; then `path` says which.
+  // Returns `key`-data (base64), or the content of the file named by `key`; in that case `path` is
+  // set.
   std::string DataOrFile(const std::string& key, fs::path* path) {
     if (std::string data = Text((key + "-data").c_str()); !data.empty()) {
       auto bytes = DecodeBase64(data);
@@ -104,7 +105,7 @@ std::optional<int> ParsePort(const std::string& text) {
   int port = 0;
   const char* end = text.data() + text.size();
   const char* stopped = std::from_chars(text.data(), end, port).ptr;
-  if (stopped != end || port < 1 || port > 65535) return std::nullopt;  // no number: 0
+  if (stopped != end || port < 1 || port > 65535) return std::nullopt;  // 0 if it is not a number
   return port;
 }
 
@@ -155,7 +156,7 @@ void ReadCluster(Entry& cluster, ClientConfig& config) {
   config.tls_server_name = cluster.Text("tls-server-name");
 }
 
-// spec.cluster of KUBERNETES_EXEC_INFO.
+// Builds spec.cluster of KUBERNETES_EXEC_INFO.
 Json ClusterInfo(Entry& cluster, const ClientConfig& config) {
   Json info = {{"server", cluster.Text("server")}};
   if (!config.tls_server_name.empty()) info["tls-server-name"] = config.tls_server_name;
@@ -217,7 +218,7 @@ void ReadUser(Entry& user, Entry& cluster, ClientConfig& config) {
         cert ? "client-key" : "client-certificate",
         std::string("is missing: there is a ") + (cert ? "client-certificate" : "client-key"));
   }
-  // Only where both are files can both be read again.
+  // The pair can be read again only if both are files.
   if (config.client_cert_file.empty() || config.client_key_file.empty()) {
     config.client_cert_file.clear();
     config.client_key_file.clear();
@@ -239,12 +240,12 @@ void ReadUser(Entry& user, Entry& cluster, ClientConfig& config) {
   user.Adopt(exec);
 }
 
-// The entries of all files; the first of a name stays.
+// The entries of all files; the first one of each name counts.
 struct Merged {
   std::map<std::string, std::map<std::string, std::pair<fs::path, Json>>> lists;
   std::string current_context;
   bool empty = true;
-  fs::path first;  // named where no file is to blame
+  fs::path first;  // named in errors that concern no particular file
 
   Result<void> Add(const fs::path& file, const std::string& text) {
     auto documents = YamlToJson(text);

@@ -229,7 +229,7 @@ TEST_F(KubeconfigTest, SeveralFilesAreOneAndTheFirstEntryOfANameWins) {
   EXPECT_EQ(config->ca_file, dir_ / "sub" / "ca.crt");
   EXPECT_THAT(Load({dir_ / "x", dir_ / "y"}).error().message,
               HasSubstr((dir_ / "x").string() + ": there is no such file"));
-  // The file with the wrong entry is blamed.
+  // The error names the file with the wrong entry.
   Write("sub/second", "clusters: [{name: k, cluster: {server: 'k'}}]\n");
   EXPECT_THAT(Load({first, second}).error().message, HasSubstr("sub/second"));
 }
@@ -247,7 +247,7 @@ TEST_F(KubeconfigTest, CertificatesAreReadInlineAndFromFiles) {
   ASSERT_TRUE(files.has_value()) << files.error().message;
   EXPECT_EQ(files->client_cert_pem, "CERT");
   EXPECT_EQ(files->client_key_file, dir_ / "c.key");
-  // What stands in only one file can't be read again as a pair.
+  // If only one of the two is a file, the pair can't be read again.
   for (const char* mixed : {"client-certificate: c.crt, client-key-data: S0VZ",
                             "client-certificate-data: Q0VSVA==, client-key: c.key"}) {
     auto config = LoadKubeconfig(Write("config", Config("https://h", "", mixed)));

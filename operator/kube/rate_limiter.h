@@ -18,8 +18,9 @@ class RateLimiter {
   // qps <= 0: no limit.
   RateLimiter(double qps, int burst) : qps_(qps), burst_(burst), tokens_(burst) {}
 
-  // Takes a token; how long the caller has to wait before it may use it. nullopt: not before
-  // `deadline`, and nothing is taken, so that calls that are refused keep no other from its turn.
+  // Takes a token and returns how long the caller has to wait before using it. Returns nullopt if
+  // that would be after `deadline`; then no token is taken, so that refused calls don't delay
+  // others.
   std::optional<Clock::duration> Reserve(Clock::time_point now, Clock::time_point deadline) {
     if (qps_ <= 0 || lifted_) return Clock::duration{};
     const sync::MutexLock lock(&mu_);
@@ -32,7 +33,7 @@ class RateLimiter {
     return wait;
   }
 
-  // No limit any more.
+  // Removes the limit for good.
   void Lift() { lifted_ = true; }
 
  private:

@@ -1,4 +1,4 @@
-// The table of resources: what the embedded server serves and what discovery of a URL needs.
+// All resources that the project knows; the embedded server serves them and discovery needs them.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@ namespace ringmaster::kube {
 
 const std::vector<Resource>& AllResources();
 
-// Null when the project doesn't know it.
+// Null if the project doesn't know the resource.
 const Resource* FindResource(std::string_view group, std::string_view version,
                              std::string_view plural);
 
-// "pods", "horovodjobs.ringmaster.dev": how the API server's messages call a resource.
+// The name of a resource in the API server's messages: "pods", "horovodjobs.ringmaster.dev".
 std::string QualifiedName(const Resource& resource);
 
-// "/api/v1/namespaces/NS/pods/NAME/status"; each part after the resource may be empty. Names are
-// percent-encoded.
+// Builds "/api/v1/namespaces/NS/pods/NAME/status"; the parts after the resource may be empty. Names
+// are percent-encoded.
 std::string ResourcePath(const Resource& resource, const std::string& ns, const std::string& name,
                          const std::string& subresource);
 

@@ -11,7 +11,7 @@ std::string Trim(std::string_view text) {
   return std::string(text.substr(begin, text.find_last_not_of(" \t") - begin + 1));
 }
 
-// Splits at `separator` outside parentheses.
+// Splits at each `separator` outside parentheses.
 std::vector<std::string> Split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   int depth = 0;

@@ -1,4 +1,4 @@
-// Label and field selectors, as the API server reads them.
+// Label and field selectors, interpreted as by the API server.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace ringmaster::kube {
 
-// "a=b,c!=d,e in (x,y),f notin (z),g,!h". Values of an absent label: `!=` and `notin` match.
+// "a=b,c!=d,e in (x,y),f notin (z),g,!h". `!=` and `notin` also match objects without the label.
 class LabelSelector {
  public:
   // The error is a sentence that quotes the bad part.
   static tl::expected<LabelSelector, std::string> Parse(std::string_view text);
-  // A metav1.LabelSelector: {matchLabels, matchExpressions}. Empty object: everything.
+  // A metav1.LabelSelector: {matchLabels, matchExpressions}. An empty object matches everything.
   static tl::expected<LabelSelector, std::string> FromJson(const Json& selector);
   bool Matches(const Json& object) const;
 
@@ -29,8 +29,8 @@ class LabelSelector {
   std::vector<Requirement> requirements_;
 };
 
-// "metadata.name=x,status.phase!=Running": equality only. `allowed` lists the paths that the
-// resource supports.
+// "metadata.name=x,status.phase!=Running": only equality is supported. `allowed` lists the paths
+// that the resource supports.
 class FieldSelector {
  public:
   static tl::expected<FieldSelector, std::string> Parse(std::string_view text,

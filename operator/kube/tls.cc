@@ -36,13 +36,13 @@ std::vector<Owned<X509>> ReadCertificates(const std::string& pem) {
 }
 
 Owned<EVP_PKEY> ReadKey(const std::string& pem) {
-  // Without a callback OpenSSL would ask for a passphrase at the terminal.
+  // Without this callback OpenSSL would ask for a passphrase at the terminal.
   auto no_passphrase = [](char*, int, int, void*) { return -1; };
   return Owned<EVP_PKEY>(
       PEM_read_bio_PrivateKey(Memory(pem).get(), nullptr, no_passphrase, nullptr));
 }
 
-// The name that the certificate must be for.
+// The name that the server's certificate must have.
 const std::string& ServerName(const ClientConfig& config) {
   return config.tls_server_name.empty() ? config.host : config.tls_server_name;
 }
@@ -53,7 +53,8 @@ bool IsAddress(const std::string& host) {
          inet_pton(AF_INET6, host.c_str(), bytes) == 1;
 }
 
-// httplib checks the name too, but also takes a common name, and tells nobody what was wrong.
+// httplib checks the name as well, but it also accepts a common name and doesn't report what was
+// wrong.
 void DemandName(SSL_CTX* context, const std::string& name) {
   X509_VERIFY_PARAM* param = SSL_CTX_get0_param(context);
   if (IsAddress(name)) {
@@ -140,7 +141,7 @@ std::string ExplainRefusedCertificate(long result, const ClientConfig& config,
       config.ca_pem.empty() ? "one of this machine's authorities (the configuration names none)"
                             : "the configured certificate authority";
   switch (result) {
-    case X509_V_OK:  // httplib's own look at the name
+    case X509_V_OK:  // httplib's own check of the name failed
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
       return certificate + " is not for \"" + ServerName(config) +

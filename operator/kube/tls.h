@@ -1,5 +1,5 @@
-// TLS of the client: certificates read from PEM, a client that verifies chain, time and name of the
-// server, and words for what was wrong with a certificate.
+// TLS of the client: reads certificates from PEM, makes a client that verifies the server's chain,
+// time and name, and explains what was wrong with a certificate.
 //
 // Thread rule: free functions, safe from any thread.
 #pragma once
@@ -15,20 +15,21 @@ class SSLClient;
 
 namespace ringmaster::kube {
 
-// Whether OpenSSL can read what the configuration gives. The error names the part.
+// Checks that OpenSSL can read the certificates and keys of the configuration. The error names the
+// part.
 Result<void> CheckTlsConfig(const ClientConfig& config);
 
-// A client for config.host that trusts `ca_pem` (empty: the system's authorities) and shows
-// `credential`'s certificate with the chain that follows it. kForbidden: the certificate or key
-// can't be read or don't belong together.
+// Makes a client for config.host that trusts `ca_pem` (empty: the system's authorities) and
+// presents the certificate of `credential` with its chain. kForbidden: certificate or key can't be
+// read or don't belong together.
 Result<std::unique_ptr<httplib::SSLClient>> MakeTlsClient(const ClientConfig& config,
                                                           const std::string& ca_pem,
                                                           const Credential& credential);
 
 bool HasCertificate(const std::string& pem);
 
-// Why a certificate of `server` ("https://host:port") was refused; `result` is what OpenSSL's
-// verification returned.
+// Explains why the certificate of `server` ("https://host:port") was refused; `result` is the
+// result of OpenSSL's verification.
 std::string ExplainRefusedCertificate(long result, const ClientConfig& config,
                                       const std::string& server);
 

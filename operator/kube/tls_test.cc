@@ -1,4 +1,4 @@
-// Which servers the client trusts, and the error where it doesn't.
+// Which servers the client trusts, and its error about others.
 #include <openssl/conf.h>
 #include <openssl/ssl.h>
 
@@ -20,7 +20,7 @@ void AnswerOk(const ServerRequest&, Exchange& exchange) { exchange.Answer(200, O
 
 class TlsTest : public testing::ClientFixture {
  protected:
-  // What a call says to a server with this certificate; empty: it went through.
+  // The error of a call to a server with this certificate; empty if the call succeeded.
   std::string Refusal(const CertificateSpec& spec) {
     ScriptedServer::Options options;
     options.certificate = authority_.Issue(spec);
@@ -83,7 +83,7 @@ TEST_F(TlsTest, ACertificateOfTheFutureIsRefused) {
   EXPECT_THAT(Refusal(early), HasSubstr("is this machine's clock right?"));
 }
 
-// While it lives, OpenSSL speaks what a machine's own configuration may still allow it to.
+// During its life OpenSSL accepts old protocols that a machine's own configuration may allow.
 class OldProtocols {
  public:
   explicit OldProtocols(const std::filesystem::path& file) {
@@ -95,7 +95,7 @@ class OldProtocols {
   ~OldProtocols() { CONF_modules_finish(); }
 };
 
-// What OpenSSL alone, without our rules, speaks with a server.
+// The protocol that OpenSSL alone, without our rules, agrees on with a server.
 std::string SpokenWith(int port) {
   const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
   const std::shared_ptr<BIO> connection(BIO_new_ssl_connect(context.get()), BIO_free_all);
@@ -206,8 +206,8 @@ TEST_F(TlsTest, AnAuthorityThatIsReplacedOnDiskIsTrustedWithoutARestart) {
   config.ca_file = Write("ca.crt", authority_.pem());
   KubeApi& api = Client(config);
   ASSERT_TRUE(api.Get(ConfigMaps(), "ns", "a").has_value());
-  // The server comes back with a certificate of the new authority, on the same port as far as the
-  // client knows: a second client of the same configuration stands for it.
+  // The server returns with a certificate of the new authority, on another port: a second client
+  // with the same configuration stands for the first.
   options.certificate = next.Issue();
   Serve(options, AnswerOk);
   config.port = server_->port();
@@ -215,7 +215,7 @@ TEST_F(TlsTest, AnAuthorityThatIsReplacedOnDiskIsTrustedWithoutARestart) {
   auto before = restarted.Get(ConfigMaps(), "ns", "a");
   ASSERT_FALSE(before.has_value());
   EXPECT_THAT(before.error().message, HasSubstr("is not signed by"));
-  Write("ca.crt", "half a cert");  // not yet complete: what was known stays
+  Write("ca.crt", "half a cert");  // incomplete: the earlier text is used
   EXPECT_FALSE(restarted.Get(ConfigMaps(), "ns", "a").has_value());
   Write("ca.crt", next.pem());
   auto after = restarted.Get(ConfigMaps(), "ns", "a");

@@ -12,10 +12,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A parsed value takes some hundred bytes, and an object of Kubernetes at most 1.5 MiB of JSON.
+// A parsed value takes some hundred bytes, and an object in Kubernetes has at most 1.5 MiB of JSON.
 constexpr std::size_t kMostText = 4u << 20;
 constexpr std::size_t kMostDepth = 64;
-// With what aliases stand for.
+// These limits count the contents of aliases at each place.
 constexpr std::size_t kMostNodes = 1'000'000;
 constexpr std::size_t kMostBytes = 16u << 20;
 
@@ -36,7 +36,7 @@ Json PlainScalar(const std::string& text) {
     bool hex = text.find_first_of("xX") != std::string::npos;
     if (text.find_first_of(".eE") == std::string::npos || hex) {
       errno = 0;
-      // Leading zeros would be octal in YAML 1.1; people who write 0644 for a file mode mean that.
+      // Leading zeros mean octal in YAML 1.1; people who write 0644 for a file mode mean that.
       long long value = std::strtoll(text.c_str(), &end, 0);
       if (*end == '\0' && errno == 0) return value;
     }
@@ -48,11 +48,11 @@ Json PlainScalar(const std::string& text) {
   return text;
 }
 
-// Looks at a text before anything is built of it.
+// Checks the size and depth of a text before anything is built from it.
 class Gauge final : public YAML::EventHandler {
  public:
   void OnDocumentStart(const YAML::Mark& mark) override {
-    // The parser makes no way from a token that can begin no document (","), for ever.
+    // The parser would loop for ever at a token that can't begin a document, such as ",".
     if (mark.pos == document_) throw YAML::ParserException(mark, "no value can begin here");
     document_ = mark.pos;
   }
@@ -100,8 +100,8 @@ void CheckSize(const std::string& text) {
   }
 }
 
-// An alias is read as what it stands for, again at each place: it may stand within itself, and a
-// few lines may stand for more than any machine holds.
+// Replaces each alias by its contents. An alias may contain itself, and a few lines of aliases may
+// expand to more than any memory holds, so depth and size are limited.
 class Converter {
  public:
   Json Convert(const YAML::Node& node) {

@@ -1,5 +1,5 @@
-// YAML to JSON as Kubernetes reads it: YAML 1.1 booleans and numbers for plain scalars, quoted
-// scalars stay strings.
+// Converts YAML to JSON as Kubernetes does: plain scalars may be YAML 1.1 booleans and numbers,
+// quoted scalars stay strings.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,7 +10,7 @@
 
 namespace ringmaster::kube {
 
-// All documents of the text, empty ones left out. The error names line and column.
+// Returns all non-empty documents of the text. The error names line and column.
 tl::expected<std::vector<nlohmann::json>, std::string> YamlToJson(std::string_view text);
 
 }  // namespace ringmaster::kube

@@ -11,13 +11,13 @@ namespace {
 
 using Kind = Write::Kind;
 
-// The version makes the API server refuse the patch if somebody has written since: a list of
-// conditions is written as a whole.
+// A patch replaces the whole list of conditions. The version makes the API server refuse the patch
+// if another client has written since.
 Json Versioned(const Json& live) {
   return {{"metadata", {{"resourceVersion", fields::TextAt(live, "/metadata/resourceVersion")}}}};
 }
 
-// The conditions of `live`, and what becomes of them.
+// The conditions of `live` with changes to them.
 class Conditions {
  public:
   Conditions(const Json& live, api::Time now)
@@ -25,7 +25,7 @@ class Conditions {
         generation_(fields::IntegerAt(live, "/metadata/generation")),
         now_(api::FormatTime(now)) {}
 
-  // True: it was another one before.
+  // Returns true if the condition has changed.
   bool Set(const char* type, bool on, const std::string& reason, const std::string& message) {
     const std::string status = on ? "True" : "False";
     auto at = std::find_if(list_.begin(), list_.end(), [&](const Json& condition) {
@@ -65,14 +65,14 @@ Write End(const JobNeeds& needs, const Json& live) {
   return ChangeStatus(live, {{"conditions", conditions.list()}}, "the job has ended");
 }
 
-// A workload that was preempted is put in line again at once. What else it was evicted for keeps it
-// out of the line until Kueue itself says that this is over.
+// A preempted workload is put in line again at once. After any other eviction it stays out of the
+// line until Kueue itself ends that.
 bool IsBackInLineAtOnce(const std::string& reason) {
   return reason == "Preempted" || reason == "NodeFailures";
 }
 
-// The answer to an eviction, which Kueue leaves to whoever owns the pods, because only they know
-// when the last one has ended.
+// Answers an eviction by releasing the quota. Kueue leaves this to the owner of the pods, because
+// only the owner knows when the last one has ended.
 Write ReleaseQuota(const JobNeeds& needs, const Json& live) {
   const Json& evicted = *FindCondition(live, kEvicted);
   const std::string reason = fields::Text(evicted, "reason");
@@ -84,7 +84,7 @@ Write ReleaseQuota(const JobNeeds& needs, const Json& live) {
   }
   conditions.Set(kRequeued, IsBackInLineAtOnce(reason), reason, message);
   conditions.Set(kPodsReady, false, "WaitForStart", "the pods of the job have ended");
-  // It waits for all of its pods again.
+  // The job waits for all of its pods again, so nothing is reclaimable.
   return ChangeStatus(
       live,
       {{"conditions", conditions.list()}, {"admission", nullptr}, {"reclaimablePods", nullptr}},
@@ -109,8 +109,9 @@ Write KeepPodsReady(const JobNeeds& needs, const Json& live) {
   return ChangeStatus(live, {{"conditions", conditions.list()}}, "its pods");
 }
 
-// Quota that a smaller job doesn't need any more. It can't be had back before the next admission.
-// Kueue subtracts what is said here from what the job asks for, and not from what was admitted.
+// Gives back quota that a smaller job doesn't need any more; the job gets it again only by a new
+// admission. Kueue subtracts `reclaimablePods` from what the job asks for, and not from what was
+// admitted.
 Write Reclaim(const JobNeeds& needs, const Json& live, const WorkloadFacts& facts) {
   const int used = std::max(needs.wanted, needs.pods_alive);
   if (needs.wanted == 0 || used >= facts.Granted()) return {};
@@ -134,15 +135,15 @@ Write WhileWaiting(const Json& live, const Json& wanted, const WorkloadFacts& fa
   Json patch = Versioned(live);
   patch["metadata"]["annotations"] = wanted["metadata"]["annotations"];
   patch["spec"] = wanted["spec"];
-  // A merge patch leaves what it doesn't name.
+  // A merge patch keeps fields that it doesn't name, so absent ones are set to null.
   for (const char* field : {"priority", "priorityClassRef"}) {
     if (!wanted["spec"].contains(field)) patch["spec"][field] = nullptr;
   }
   return {Kind::kChange, std::move(patch), "the job asks for something else"};
 }
 
-// An admission of which the job can make no use (StandingOf says the same): another one is asked
-// for once its pods are gone.
+// The job can't use this admission (StandingOf decides the same way): it asks for another one when
+// its pods have gone.
 bool IsOfNoUse(const JobNeeds& needs, const WorkloadFacts& facts, const Json& wanted) {
   return facts.quota_reserved && (facts.queue != fields::TextAt(wanted, "/spec/queueName") ||
                                   facts.Granted() < needs.least);
@@ -159,7 +160,7 @@ Write NextWrite(const JobNeeds& needs, const Json* live, const Json& wanted) {
   const WorkloadFacts facts = ReadWorkload(*live);
   if (facts.deleting) return {};
   if (ended) return facts.finished || needs.pods_left ? Write{} : End(needs, *live);
-  // Until its pods have ended they are in use: quota and all.
+  // The pods use the Workload's quota until they have ended.
   const auto remove = [&](const char* why) {
     return needs.pods_left ? Write{} : Write{Kind::kDelete, {}, why};
   };

@@ -1,5 +1,6 @@
-// What has to be written about a job's Workload now: who makes, changes and ends it is the
-// operator; Kueue decides in between. One write at a time; the next look finds the next.
+// What has to be written about a job's Workload now: the operator creates, changes and ends the
+// Workload, and Kueue decides in between. Each call returns one write; the next reconcile finds the
+// next one.
 //
 // Source: docs/kueue.md, "Where this comes from". Pure.
 #pragma once
@@ -11,19 +12,19 @@
 
 namespace ringmaster::kueue {
 
-// What of the job matters to its Workload.
+// The facts about a job that its Workload depends on.
 struct JobNeeds {
-  bool wants_quota = true;  // not suspended, and it names a queue
-  // Not the quota that it has: it was suspended since.
+  bool wants_quota = true;  // the job is not suspended, and names a queue
+  // The job was suspended since it got its quota, so it gives that quota back.
   bool gives_up_admission = false;
-  bool pods_left = false;  // pods that have not ended, or that are yet to be judged
-  int pods_alive = 0;      // that have not ended
-  int pods_running = 0;    // workers' containers run
-  int wanted = 0;          // pods that it would have of those that it may have
-  int least = 0;           // with fewer it doesn't train
+  bool pods_left = false;  // some pods have not ended, or their end has not been evaluated yet
+  int pods_alive = 0;      // pods that have not ended
+  int pods_running = 0;    // pods whose worker containers run
+  int wanted = 0;          // pods that the job wants, of those that it may have
+  int least = 0;           // with fewer pods it doesn't train
   bool succeeded = false;
   bool failed = false;
-  std::string end;  // of a job that has ended, for people
+  std::string end;  // why the job has ended, for people
   api::Time now;
 };
 
@@ -34,7 +35,7 @@ struct Write {
   std::string why;  // for the log
 };
 
-// `live` is null where there is no Workload; `wanted` is BuildWorkload's.
+// `live` is null if there is no Workload; `wanted` is the result of BuildWorkload.
 Write NextWrite(const JobNeeds& needs, const Json* live, const Json& wanted);
 
 }  // namespace ringmaster::kueue

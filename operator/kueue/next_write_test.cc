@@ -28,7 +28,7 @@ Json Wanted() { return BuildWorkload(QueuedJob(), Pod(), std::nullopt); }
 Json Admitted(int pods = 4) { return AdmittedWith(QueuedJob(), pods); }
 Write Next(const JobNeeds& needs, const Json& live) { return NextWrite(needs, &live, Wanted()); }
 
-// "True Started" in what is written; empty: no such condition.
+// A condition in a write, as "True Started"; empty if it is absent.
 std::string Said(const Write& write, const char* type) {
   const Json* condition = FindCondition(write.body, type);
   if (condition == nullptr) return "";
@@ -118,8 +118,8 @@ TEST(NextWriteTest, ASmallerJobGivesQuotaBackAndNeverTakesItAgain) {
   EXPECT_EQ(Next(WithPods(3), live).kind, Kind::kNothing) << "four are wanted again";
 }
 
-// Six of eight pods are admitted, of which Kueue counts six until more than two of the eight are
-// not needed.
+// Six of eight pods are admitted. Kueue counts six of them until more than two of the eight are
+// reclaimable.
 TEST(NextWriteTest, WhatIsGivenBackIsCountedFromWhatTheJobAsksFor) {
   const api::HorovodJob job = QueuedJob({{"worker", {{"replicas", 8}}}});
   Json live = AdmittedWith(job, 6);

@@ -56,7 +56,7 @@ Merged AddUpdate(const Json& update, PodChanges* changes) {
   return merged;
 }
 
-// What the user asked for must not be overruled without a word.
+// An admission must not silently overrule what the user asked for.
 Merged CheckAgainst(const Json& pod_template, const PodChanges& changes) {
   const std::string who = "the admission";
   Texts selector = TextsAt(pod_template, "/spec/nodeSelector");

@@ -22,9 +22,9 @@ struct PodChanges {
   friend bool operator==(const PodChanges&, const PodChanges&) = default;
 };
 
-// What the flavours (ResourceFlavor objects) and the admission checks (`podSetUpdates` of the pod
-// set) ask for together. The error names two that contradict each other, or what contradicts the
-// pod template.
+// Merges what the flavours (ResourceFlavor objects) and the admission checks (`podSetUpdates` of
+// the pod set) ask for. The error names two requests that contradict each other, or one that
+// contradicts the pod template.
 tl::expected<PodChanges, std::string> ChangesOf(const std::vector<Json>& flavors,
                                                 const std::vector<Json>& updates,
                                                 const Json& pod_template);

@@ -24,7 +24,7 @@ Standing Waits(const api::HorovodJob& job, const WorkloadFacts& workload) {
   return Of(job, Stage::kWaits, kWaitingForQueue, message);
 }
 
-// Why an admission that stands is not the one that the job needs; empty: it is.
+// Why the job can't use an existing admission; empty if it can.
 std::string WhyNoUse(const api::HorovodJob& job, const WorkloadFacts& workload) {
   if (workload.queue != job.queue) {
     return fmt::format("the admission is of queue {}; it is given back", workload.queue);

@@ -1,4 +1,4 @@
-// What a job's Workload means for the job: whether it may have pods, how many and which.
+// What a job's Workload means for the job: whether it may have pods, how many, and which.
 //
 // Plain values and pure functions.
 #pragma once
@@ -14,10 +14,10 @@
 namespace ringmaster::kueue {
 
 enum class Stage {
-  kUnknown,   // the Workload can't be seen: pods stay as they are, and none is made
+  kUnknown,   // the Workload can't be read: pods stay as they are, and none is created
   kWaits,     // no pods
   kAdmitted,  // as many pods as were admitted
-  kLeaves,    // the pods have to go; an end that all ranks have agreed on is let happen
+  kLeaves,    // the pods have to go; workers that have agreed to end may still finish
 };
 
 // Reasons of condition Scheduled while a job has no admission.
@@ -30,26 +30,27 @@ inline constexpr char kAdmissionGivenBack[] = "AdmissionGivenBack";
 struct Standing {
   std::string queue;
   Stage stage = Stage::kUnknown;
-  std::string reason;                   // one of the above; of kAdmitted: empty
-  std::string message;                  // for people, with Kueue's own words
-  std::optional<api::Time> evicted_at;  // of kLeaves, where that is known
-  int pods = 0;                         // of kAdmitted: at most so many
-  // Of kAdmitted. Null: what the flavours want is not known, and no pod is made.
+  std::string reason;                   // one of the above; empty for kAdmitted
+  std::string message;                  // for people, in Kueue's words
+  std::optional<api::Time> evicted_at;  // for kLeaves, if it is known
+  int pods = 0;                         // for kAdmitted: the largest number of pods
+  // For kAdmitted. Null if the changes that the flavours ask for are unknown; then no pod is
+  // created.
   std::shared_ptr<const PodChanges> changes;
 };
 
-// The job has been suspended, or has left its queue, and what it had then is to be given back, also
-// where it wants pods again before those of before have gone: it may ask for something else by now.
+// The job has been suspended or has left its queue, so it gives back its quota, even if it wants
+// pods again before the earlier pods have gone: its request may have changed meanwhile.
 bool GivesUpAdmission(const api::HorovodJob& job);
-// `workload` is null where there is none (any more). Of kAdmitted, `changes` is left null.
+// `workload` is null if there is none (any more). For kAdmitted, `changes` is left null.
 Standing StandingOf(const api::HorovodJob& job, const WorkloadFacts* workload);
-// The job names no queue, and has an admission by this Workload.
+// The job names no queue, but has an admission by this Workload.
 Standing LeavesQueue(const WorkloadFacts& workload);
-// The Workload of an earlier job of this name has yet to go.
+// The Workload of an earlier job with this name has not been deleted yet.
 Standing WaitsForEarlier(const api::HorovodJob& job, const std::string& workload);
-// Nobody can say. `why` is for people.
+// The state of the queue can't be found out. `why` is for people.
 Standing UnknownStanding(const api::HorovodJob& job, const std::string& why);
-// An admission that can't be put into pods.
+// The admission can't be applied to pods.
 Standing UnusableAdmission(const api::HorovodJob& job, const std::string& why);
 
 }  // namespace ringmaster::kueue

@@ -11,10 +11,10 @@
 namespace ringmaster::kueue {
 namespace {
 
-// Kueue's own integrations write it too: its tools find a job's Workload by it.
+// Kueue's own integrations write this label too: its tools find a job's Workload by it.
 constexpr char kUidLabel[] = "kueue.x-k8s.io/job-uid";
 
-// What of a container counts for quota, and what an API server needs to take it.
+// The fields of containers that count for quota, and those that an API server requires.
 Json Containers(const Json& list) {
   Json kept = Json::array();
   for (const Json& container : list) {
@@ -27,8 +27,8 @@ Json Containers(const Json& list) {
   return kept;
 }
 
-// No more of the pod than decides what it takes and where it may go: the command and its secrets
-// are nobody's business here.
+// Keeps only the fields that decide what the pod takes and where it may go: the Workload must not
+// show the command and its secrets.
 Json PodTemplate(const Json& pod) {
   const Json& from = fields::Object(pod, "spec");
   Json spec = Json::object();
@@ -58,8 +58,8 @@ void PutPriority(const Priority& priority, Json* spec) {
       {"name", priority.class_name}};
 }
 
-// FNV-1a: the same in every build. The API server and Kueue fill in defaults, so that what comes
-// back can't be compared with what was written.
+// FNV-1a, because its result is the same in every build. The API server and Kueue fill in defaults,
+// so a stored object can't be compared with what was written.
 std::string Digest(const Json& spec) {
   std::uint64_t hash = 14695981039346656037ULL;
   for (const char byte : spec.dump()) {
@@ -86,7 +86,7 @@ std::string MessageOf(const Json& workload, const char* type) {
   return condition == nullptr ? "" : fields::Text(*condition, "message");
 }
 
-// Of admission checks that are not ready: "provision: Pending: waits for nodes".
+// Names the admission checks that are not ready: "provision: Pending: waits for nodes".
 std::string ChecksThatWait(const Json& workload) {
   std::string text;
   for (const Json& check : fields::ListAt(workload, "/status/admissionChecks")) {

@@ -1,4 +1,4 @@
-// Pods that are to leave or to join wait for the end of a step, and none comes.
+// Reports pods that should leave or join but wait for the end of a step that does not come.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,16 +8,15 @@
 namespace ringmaster::planner {
 namespace {
 
-// A step may take as long; nobody has to ask before.
+// A step may last this long before anything is reported.
 constexpr std::chrono::seconds kLongStep{10};
 
-// Since when a planned change has waited for workers of the view, as far as one of its sidecars
-// says.
+// Since when a planned change has waited for workers of the view, according to its sidecars.
 std::optional<Time> AwaitedSince(const Snapshot& in) {
   std::optional<Time> since;
   for (const SidecarFacts& sidecar : in.sidecars) {
     if (!sidecar.connected || !sidecar.step_awaited_since) continue;
-    if (sidecar.epoch != membership::EpochOf(in.view)) continue;  // of another view
+    if (sidecar.epoch != membership::EpochOf(in.view)) continue;  // it belongs to another view
     since = std::min(since.value_or(*sidecar.step_awaited_since), *sidecar.step_awaited_since);
   }
   return since;
@@ -34,7 +33,7 @@ std::vector<std::string> Leavers(const PlanContext& plan) {
   return names;
 }
 
-// Pods outside of the view that are ready to join it, and members with a worker that is.
+// Pods outside the view that are ready to join it, and members with a worker that is.
 std::vector<std::string> Joiners(const PlanContext& plan) {
   std::vector<std::string> names;
   for (const SidecarFacts& sidecar : plan.in.sidecars) {
@@ -51,7 +50,7 @@ std::vector<std::string> Joiners(const PlanContext& plan) {
   return names;
 }
 
-// "the drain of a and the join of b wait"; empty: nobody that is known does.
+// "the drain of a and the join of b wait"; empty if no known pod waits.
 std::string WhoWaits(const PlanContext& plan) {
   const auto leavers = Leavers(plan), joiners = Joiners(plan);
   std::string text;
@@ -62,7 +61,7 @@ std::string WhoWaits(const PlanContext& plan) {
   return text + (leavers.empty() || joiners.empty() ? " waits" : " wait");
 }
 
-// Empty: nothing waits, or not for long.
+// Empty if nothing waits, or not for long.
 std::string Describe(PlanContext& plan) {
   const bool trains = plan.in.view != nullptr && plan.in.view->train && !plan.outcome.ended() &&
                       !plan.suspended && !plan.finishing;

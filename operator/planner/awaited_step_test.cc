@@ -1,4 +1,4 @@
-// Drains and joins that no step's end lets happen.
+// Drains and joins that wait for the end of a step that does not come.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,8 @@ using testing::Not;
 
 const char kSays[] = "NoStepEnds";
 
-// Pod 1 of three has been asked to leave, and all members have waited for a step's end since then.
+// Pod 1 of three has been asked to leave, and since then all members have waited for the end of a
+// step.
 World Drained() {
   World world = World::Training(3);
   world.Pod(1).drain_reason = "Requested";
@@ -113,7 +114,7 @@ TEST(AwaitedStepTest, WhereNobodyWaitsOrNobodySaysSoNothingIsSaid) {
 
 TEST(AwaitedStepTest, AHeldDrainIsNotToldToItsPodYetButTheJoinIs) {
   World world = World::Training(1);
-  world.Pod(0).drain_reason = "Requested";  // the last that has the state: not marked
+  world.Pod(0).drain_reason = "Requested";  // the last pod with the state: it is not marked
   world.Running(1).Ready(1);
   world.Sidecar(0).step_awaited_since = kNow - seconds(10);
   const Decision out = Plan(world.in);

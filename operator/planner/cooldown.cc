@@ -1,6 +1,6 @@
-// Cooldown of nodes (failurePolicy.nodeCooldownSeconds): a node that has lost a pod, or on which
-// workers keep dying by signals, is avoided by new pods for that time. It is a preference: where no
-// other node fits, the pod goes there all the same. docs/disruptions.md says what counts.
+// Cooldown of nodes (failurePolicy.nodeCooldownSeconds): for this time new pods avoid a node that
+// has lost a pod, or on which workers were repeatedly killed by signals. It is a preference: if no
+// other node fits, the pod may use this one. docs/disruptions.md says what counts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,10 +13,11 @@
 namespace ringmaster::planner {
 namespace {
 
-// One death by signal may be anything; so many on one node within the cooldown are a pattern.
+// One death by a signal may have any cause; this many on one node within the cooldown are a
+// pattern.
 constexpr int kDeathsToBlame = 3;
 
-// The kubelet or the control plane says that the node could not keep the pod.
+// According to the kubelet or the control plane, the node could not keep the pod.
 bool IsNodesFault(const std::string& reason) {
   constexpr std::array<std::string_view, 8> kReasons = {
       "Evicted",    "NodeLost",        "NodeShutdown",         "UnexpectedAdmissionError",
@@ -33,7 +34,7 @@ bool IsAvoided(const api::TroubledNode& node, Time now) {
   return until && *until > now;
 }
 
-// What is older than the cooldown is forgotten.
+// Forgets failures that are older than the cooldown.
 void Forget(PlanContext& plan) {
   std::erase_if(plan.out.status.troubled_nodes, [&](const api::TroubledNode& node) {
     const auto last = api::ParseTime(node.last_failure);
@@ -78,7 +79,7 @@ void BlameForExit(PlanContext& plan, const job::WorkerExit& exit) {
 }
 
 void BlameForSilence(PlanContext& plan, const PodFacts& pod) {
-  // It stays silent from one look to the next: that is one failure.
+  // The node stays silent for several reconciles, which is one failure.
   for (const api::TroubledNode& node : plan.out.status.troubled_nodes) {
     if (node.name == pod.node && IsAvoided(node, plan.in.now)) return;
   }

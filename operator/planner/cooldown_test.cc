@@ -1,4 +1,4 @@
-// Nodes that are avoided for a while because workers keep dying on them.
+// Nodes that are avoided for a while because workers were repeatedly killed on them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ TEST(CooldownTest, WorkersThatKeepDyingBySignalsMakeANodeAvoidedForAWhile) {
   world.in.exits = {{"digits-worker-1", 0, 139, true, false},
                     {"digits-worker-1", 0, 137, true, false},
                     {"digits-worker-1", 0, 1, true, false},    // no signal
-                    {"digits-worker-1", 0, 143, true, true}};  // by us
+                    {"digits-worker-1", 0, 143, true, true}};  // requested by us
   Decision out = Plan(world.in);
   ASSERT_NE(Troubled(out, "gpu-1"), nullptr);
   EXPECT_EQ(Troubled(out, "gpu-1")->failures, 2);

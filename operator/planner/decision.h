@@ -1,5 +1,5 @@
-// What the planner wants done. Applied in the order of the fields; doing one of them twice does no
-// harm.
+// What the planner wants done. The fields are applied in their order; applying one of them twice
+// does no harm.
 #pragma once
 
 #include <chrono>
@@ -24,18 +24,20 @@ using api::Time;
 struct PodCreate {
   int index = 0;
   std::string reason;
-  std::vector<std::string> avoid;     // nodes, if any other will do
-  std::vector<std::string> keep_off;  // nodes, whatever else there is
-  // Ends of nodes that are announced and would not keep the pod off: reasons by node.
+  std::vector<std::string> avoid;     // nodes to avoid if another one will do
+  std::vector<std::string> keep_off;  // nodes to avoid in any case
+  // Nodes whose end is announced but which this pod may use: reasons by node.
   std::map<std::string, std::string> announced;
-  bool granted = false;   // it may look for a node at once: no gate
-  bool grouped = false;   // in the job's PodGroup
-  bool shielded = false;  // autoscalers are to leave it where it is: the job has yet to start
-  std::string domain;     // on nodes with this value of the topology's label; empty: on any
-  std::shared_ptr<const kueue::PodChanges> of_queue;  // of its admission; null: it is in none
+  bool granted = false;   // no gate: the scheduler may place it at once
+  bool grouped = false;   // it joins the job's PodGroup
+  bool shielded = false;  // autoscalers must not move it: the job has yet to start
+  // Restricts it to nodes with this value of the topology's label; empty: any node.
+  std::string domain;
+  // Changes by the admission of its queue; null: no queue.
+  std::shared_ptr<const kueue::PodChanges> of_queue;
 };
 
-// Marks the pod, so that it goes on leaving whatever happens to the operator.
+// Marks the pod, so that it continues to leave even if the operator restarts.
 struct PodDrain {
   std::string name;
   std::string uid;
@@ -48,12 +50,13 @@ struct PodDelete {
   std::string reason;
 };
 
-// Lifts the scheduling gate: the pod may start.
+// Removes the scheduling gate: the pod may start.
 struct PodAdmit {
   std::string name;
   std::string uid;
-  std::string domain;            // as PodCreate's
-  bool calls_for_nodes = false;  // there is no room: it stands Pending so that nodes are made
+  std::string domain;  // as in PodCreate
+  // Nothing is free: it stands Pending so that an autoscaler makes a node.
+  bool calls_for_nodes = false;
 };
 
 struct PodAnnotate {
@@ -62,16 +65,16 @@ struct PodAnnotate {
   std::string value;  // empty: the annotation is removed
 };
 
-// Takes our finalizer off, so that a deleted object can go.
+// Removes our finalizer, so that a deleted object can disappear.
 struct PodRelease {
   std::string name;
   std::string uid;
   std::string reason;
-  bool at_once = false;  // no kubelet will say that it has ended
-  bool as_seen = false;  // only if nobody has written the pod since: it may have become a member
+  bool at_once = false;  // there is no kubelet that would confirm its end
+  bool as_seen = false;  // fails if the pod has changed since, because it may have become a member
 };
 
-// What sidecars are told; proto/operator.proto says what each means.
+// Messages to sidecars; proto/operator.proto says what each means.
 struct ViewDecidedNotice {
   membership::ViewPtr view;
   friend bool operator==(const ViewDecidedNotice& a, const ViewDecidedNotice& b) {
@@ -115,42 +118,44 @@ struct Event {
   bool warning = false;
   std::string reason;
   std::string message;
-  std::string pod;  // empty: about the job
+  std::string pod;  // empty: the event is about the job
 };
 
 struct Decision {
-  // Make the record with this first view; or end the recovery with it. Then only if
-  // EvaluateRecovery() says the same of the pods as listed afterwards: these may be of a cache.
+  // Creates the record with this first view, or ends the recovery with it. A recovery ends only if
+  // EvaluateRecovery() finds the same view for pods that are listed afterwards, because these pods
+  // may come from a cache.
   membership::ViewPtr first_view;
-  std::uint64_t recover = 0;  // move the record to this lineage: a recovery from quorum loss begins
-  Event recover_event;        // tells of that, once the record says so
+  // Moves the record to this lineage, which begins a recovery from quorum loss; 0: none begins.
+  std::uint64_t recover = 0;
+  Event recover_event;  // emitted once the record has been written
   std::vector<PodDrain> drains;
   std::vector<PodAnnotate> annotations;
-  // All that each sidecar should know by now; the registry sends what is new.
+  // Everything that each sidecar should know by now; the registry sends only what is new.
   std::vector<PodNotice> notices;
   std::vector<PodDelete> deletes;
   std::vector<PodAdmit> admits;
   std::vector<PodCreate> creates;
-  // So many of the creates that are granted have to be made: with fewer the job can't train. Where
-  // the API server refuses the others, those that were made go again, and these with them.
+  // This many of the granted creates must succeed: with fewer pods the job can't train. If the API
+  // server refuses some of them, the created ones are deleted, together with `useless_alone`.
   int least_creates = 0;
   std::vector<PodDelete> useless_alone;
   std::vector<PodRelease> releases;
   bool delete_job = false;
   api::Status status;
-  std::size_t exits_counted = 0;  // of Snapshot::exits: in `status` now
-  std::vector<Event> events;      // after the status has been written
+  std::size_t exits_counted = 0;  // this many of Snapshot::exits are counted in `status`
+  std::vector<Event> events;      // to be emitted after the status has been written
   std::optional<std::chrono::milliseconds> look_again;
 
-  // How many of those that wait (gated pods by index, then creates) are of use together, ascending,
-  // and since when the job stands in line for them.
+  // Numbers of waiting pods (gated pods by index, then creates) that are of use together,
+  // ascending, and since when the job has stood in line for them.
   std::vector<int> gang_sizes;
   scheduler::Standing gang_standing = scheduler::Standing::kWaits;
   Time in_line_since;
   // Pods of the job, which has yet to start, stand Pending so that an autoscaler makes nodes.
   bool calls_for_nodes = false;
-  // What it could give to more important jobs; absent: it doesn't train. Whose it is, and how
-  // important, is not said.
+  // What the job could give to more important jobs; absent if it doesn't train. Its name and
+  // priority are not set.
   std::optional<scheduler::Holding> holding;
 };
 

@@ -8,7 +8,7 @@ namespace ringmaster::planner {
 namespace {
 
 constexpr char kUnreachableTaint[] = "node.kubernetes.io/unreachable";
-// What a cordon is to the scheduler.
+// The taint by which the scheduler sees a cordon.
 constexpr char kCordonTaint[] = "node.kubernetes.io/unschedulable";
 
 bool HasTaint(const NodeFacts& node, const std::string& key) {
@@ -36,7 +36,7 @@ const std::vector<std::string>& DefaultDisruptionTaints() {
 std::optional<Warning> WarningOf(const NodeFacts& node,
                                  const std::vector<std::string>& taint_keys) {
   for (const TaintFacts& taint : node.taints) {
-    // A mere preference keeps nobody out, so it announces nothing yet.
+    // A mere preference keeps no pod off, so it announces nothing yet.
     if (taint.effect == "PreferNoSchedule") continue;
     if (std::find(taint_keys.begin(), taint_keys.end(), taint.key) == taint_keys.end()) continue;
     return Warning{"NodeTainted:" + taint.key,

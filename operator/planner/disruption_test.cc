@@ -1,4 +1,4 @@
-// Early warning, and nodes that nobody hears from.
+// Early warning, and nodes whose kubelet is silent.
 #include "operator/planner/disruption.h"
 
 #include <gmock/gmock.h>
@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Taint("ATaintOfTheUsers", "nvidia.com/gpu", "NoSchedule", false)),
     [](const auto& info) { return info.param.name; });
 
-// What the controller does with the annotations.
+// Applies the annotations, as the controller does.
 void Annotate(World& world, const Decision& out) {
   for (const PodAnnotate& note : out.annotations) {
     for (PodFacts& pod : world.in.pods) {
@@ -212,7 +212,7 @@ TEST(EarlyWarningTest, OfNodesThatAreNotKnownNothingIsConcluded) {
   EXPECT_THAT(out.annotations, IsEmpty()) << "the warning isn't taken back either";
 }
 
-// ---- Pods that can be put on such a node all the same.
+// ---- Pods that may run on such a node all the same.
 
 using Json = nlohmann::json;
 using Announced = std::map<std::string, std::string>;
@@ -225,7 +225,7 @@ World OfPodsThatTolerateEverything() {
   world.in.job.spec.worker.pod_template["spec"]["tolerations"] = {{{"operator", "Exists"}}};
   return world;
 }
-// Pod 3, made by `out`, runs on the node of pod 1.
+// Pod 3, created by `out`, runs on the node of pod 1.
 void PutBack(World& world, const Decision& out) {
   world.Running(3).On(3, "gpu-1").Ready(3);
   world.Pod(3).http = "10.0.0.1:80";
@@ -407,7 +407,7 @@ TEST(InSpiteOfTest, WhereTheTemplateNamesTheNodeThePodStaysWhateverIsAnnounced) 
   EXPECT_EQ(world.Pod(3).warned, "");
 }
 
-// ---- Nobody hears from the node.
+// ---- The node's kubelet is silent.
 
 World WithASilentNode() {
   World world = OnThreeNodes();

@@ -1,6 +1,6 @@
-// Phase 5: which pods may start. minReplicas of them may together, and the others as capacity
-// appears, so that half a job never holds what another needs. A pod that may start at once is made
-// without a gate; the others are made with one, which is lifted when their turn has come.
+// Phase 5: decides which pods may start: minReplicas of them together, and the others as capacity
+// appears, so that no job holds pods without being able to train. A pod that may start at once is
+// created without a gate; the others get a gate, which is removed when their turn comes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,19 +10,20 @@
 namespace ringmaster::planner {
 namespace {
 
-// Whoever has counted the nodes wakes the job when its turn has come. Should that be missed:
+// The admission loop wakes the job when its turn comes; this is how often to look in case that is
+// missed.
 constexpr std::chrono::seconds kLookForCapacity{30};
-// So long after a pod was asked for, its start is still the answer to that; later it is a growth of
-// the operator's own choice.
+// For this long after a pod was wanted, its start is the response to that; later it counts as a
+// growth that the operator chooses.
 constexpr std::chrono::seconds kAnswer{10};
 
-// A pod that was let start and that the scheduler refuses for so long holds up those of its job
-// that have a node. Until then nodes may still be on their way.
+// If the scheduler refuses an admitted pod for this long, it blocks those pods of the job that have
+// a node. Before that, nodes may still be on their way.
 constexpr std::chrono::seconds kPlacePatience{60};
 constexpr std::chrono::seconds kFirstPause{60};
 
-// Pods that have the job's state are there. The record, and the view in it, outlive them: a job
-// that was suspended, or has lost all of them, starts as a gang again.
+// Some pods have the job's state. The record with its view outlives the pods, so it doesn't decide:
+// a job that was suspended, or has lost all pods, starts as a gang again.
 bool HasMembers(const PlanContext& plan) {
   return std::any_of(plan.in.pods.begin(), plan.in.pods.end(), [&](const PodFacts& pod) {
     return !pod.ended() && !pod.deleting && InView(plan.in, pod.uid);
@@ -39,7 +40,7 @@ std::vector<const PodFacts*> Gated(const PlanContext& plan) {
   return gated;
 }
 
-// The end of the time in which a job that trains doesn't grow because capacity has appeared.
+// Until then a training job doesn't grow because capacity has appeared.
 std::optional<Time> NextGrowth(const PlanContext& plan) {
   const auto last = api::ParseTime(plan.in.job.status.last_growth_time);
   if (!last) return std::nullopt;
@@ -57,32 +58,34 @@ const char* LeastName(const PlanContext& plan) {
              : "the least of allowedSizes";
 }
 
-// It stands in line since its pods were first wanted, or since it had to give back what it had.
+// The job has stood in line since its pods were first wanted, or since it had to give back what it
+// had.
 Time InLineSince(const PlanContext& plan) {
   const api::Status& status = plan.in.job.status;
-  // Whole seconds, as the status has them: what is asked for twice is the same.
+  // In whole seconds, as in the status, so that a repeated request is identical.
   const Time now = std::chrono::floor<std::chrono::seconds>(plan.in.now);
   const Time start = api::ParseTime(status.start_time).value_or(now);
   return std::max(start, api::ParseTime(status.last_given_back_time).value_or(start));
 }
 
-// Those that may start when their turn comes: gated pods, then those that are to be made.
+// Pods that may start when their turn comes: gated pods, then those to be created.
 struct Candidates {
   std::vector<const PodFacts*> gated;
   std::size_t creates = 0;
   int started = 0;
-  bool join_members = false;  // others of the job have its state
+  bool join_members = false;  // other pods of the job have its state
   std::size_t size() const { return gated.size() + creates; }
 };
 
-// A growth of the operator's own choice, not the answer to a user nor the successor of a lost pod.
+// A growth that the operator chooses, and not the response to a user or the replacement of a lost
+// pod.
 bool IsGrowth(const PlanContext& plan, const Candidates& candidates, std::size_t i) {
   if (!candidates.join_members || i >= candidates.gated.size()) return false;
   if (candidates.started + i < plan.in.view->pods.size()) return false;
   return plan.in.now - candidates.gated[i]->created > kAnswer;
 }
 
-// How many of the candidates are of use together, ascending.
+// The numbers of candidates that are of use together, ascending.
 std::vector<int> SizesOfUse(const PlanContext& plan, const Candidates& candidates, bool may_grow) {
   std::vector<int> sizes;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
@@ -94,7 +97,7 @@ std::vector<int> SizesOfUse(const PlanContext& plan, const Candidates& candidate
   return sizes;
 }
 
-// The first `count` of the candidates may start; true: that is a growth.
+// Lets the first `count` candidates start; returns true if that is a growth.
 bool LetStart(PlanContext& plan, const Candidates& candidates, int count) {
   bool grew = false;
   const std::string domain = plan.in.gang_fit ? plan.in.gang_fit->domain : "";
@@ -112,8 +115,8 @@ bool LetStart(PlanContext& plan, const Candidates& candidates, int count) {
   return grew;
 }
 
-// How many of the creates have to be made, and what goes with them if they can't. Members of a view
-// have the job's state: they stay.
+// Sets how many of the creates must succeed, and which pods are deleted if they don't. Members of a
+// view are kept, because they have the job's state.
 void SetLeastCreates(PlanContext& plan, const Candidates& candidates, int admitted) {
   const int gated = std::min(admitted, static_cast<int>(candidates.gated.size()));
   plan.out.least_creates = std::max(0, LeastTogether(plan) - candidates.started - gated);
@@ -123,7 +126,7 @@ void SetLeastCreates(PlanContext& plan, const Candidates& candidates, int admitt
   }
 }
 
-// "in rack=b, " where the pods have to be together and are counted there; else nothing.
+// "in rack=b: " if the pods have to be in one domain; else empty.
 std::string InItsDomain(const PlanContext& plan) {
   const api::TopologyPolicy& topology = plan.in.job.spec.run_policy.scheduling_policy.topology;
   const std::string& domain = plan.in.gang_fit->domain;
@@ -156,8 +159,8 @@ void ExplainGates(PlanContext& plan, const Candidates& candidates, std::size_t l
                                      InItsDomain(plan), plan.in.gang_fit->why);
 }
 
-// What the nodes have free was counted, and the scheduler sees it otherwise. The second time in a
-// row that is no accident, and to try it again and again helps nobody.
+// The capacity cache saw room that the Kubernetes scheduler doesn't see. The second time in a row
+// that is no accident, so the pauses between tries grow.
 std::optional<Time> NextTry(const PlanContext& plan) {
   const api::Status& status = plan.in.job.status;
   const auto last = api::ParseTime(status.last_given_back_time);
@@ -174,7 +177,7 @@ void ExplainPause(PlanContext& plan, const Candidates& candidates) {
       plan.in.job.status.epoch == 0 ? "Created" : "Degraded");
 }
 
-// Nodes that an autoscaler makes take minutes.
+// An autoscaler takes minutes to make nodes.
 std::chrono::seconds PatienceFor(const PlanContext& plan,
                                  const std::vector<const PodFacts*>& pods) {
   const bool calls = std::any_of(pods.begin(), pods.end(),
@@ -199,10 +202,11 @@ bool GiveBack(PlanContext& plan) {
     started.push_back(pod);
     placed += pod->scheduled ? 1 : 0;
     since = std::max(since, pod->admitted_at.value_or(pod->created));
-    // Whose pods wait for nodes has a bound whatever the scheduler says: others wait for its turn.
+    // A job whose pods wait for nodes has limited time, whatever the scheduler says, because other
+    // jobs wait for their turn to call.
     if (!pod->scheduled && (pod->calls_for_nodes || IsUnschedulable(*pod))) stuck = pod;
   }
-  // Some are gone, and for others there is no room.
+  // Some pods are gone, and there is no room for others.
   const api::Condition* scheduled = plan.in.job.status.Find("Scheduled");
   const bool no_room = !started.empty() && static_cast<int>(started.size()) < LeastTogether(plan) &&
                        scheduled != nullptr && scheduled->reason == "WaitingForRoom";
@@ -237,18 +241,18 @@ void Admit(PlanContext& plan) {
   if (candidates.join_members) plan.out.status.times_given_back = 0;
   SetShields(plan, candidates.join_members);
   ObserveNodeCalls(plan, candidates.join_members);
-  // Once pods have not found the nodes that were counted for them, they may be others as stored
-  // than by the template: those that are made first stand with a gate, and are counted as they are.
+  // If pods did not find the nodes that were counted for them, the stored pods may differ from the
+  // template: then pods are first created with a gate and counted as stored.
   const bool by_template = !plan.in.gang_fit || plan.out.status.times_given_back == 0;
   if (by_template) candidates.creates = plan.out.creates.size();
   if (candidates.size() == 0) return;
   if (!plan.in.gang_fit) {
-    // Nobody counts the nodes any more: the gates of an earlier operator must not stay.
+    // Free capacity is not tracked any more, so the gates of an earlier operator have to go.
     (void)LetStart(plan, candidates, static_cast<int>(candidates.size()));
     return;
   }
-  // What can't be made or let start now takes no room from others meanwhile, and what is gated has
-  // no use without the rest.
+  // Pods that can't be created or admitted now must not hold capacity that others could use, and
+  // gated pods are of no use without the rest.
   if (plan.in.creation_waits) return ExplainPause(plan, candidates);
   if (const auto next_try = NextTry(plan); next_try && plan.in.now < *next_try) {
     plan.gated_why = fmt::format(
@@ -276,7 +280,7 @@ void Admit(PlanContext& plan) {
   SetLeastCreates(plan, candidates, admitted);
   const std::size_t left = candidates.size() - static_cast<std::size_t>(admitted);
   if (left == 0) return;
-  // All that may start now do, and a later growth is what the others wait for.
+  // All pods that may start now have started, and the others wait for the next growth.
   const bool held_back =
       !may_grow && IsGrowth(plan, candidates, static_cast<std::size_t>(admitted));
   ExplainGates(plan, candidates, left, held_back);

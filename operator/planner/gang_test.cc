@@ -10,7 +10,7 @@ struct GangCase {
   int least;    // minReplicas
   int started;  // pods without the gate
   int gated;
-  int fit;  // -1: nobody counts the nodes
+  int fit;  // -1: free capacity is not tracked
   std::size_t admitted;
   const char* reason;
 };
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
                     GangCase{"GatesOfAnEarlierOperatorGo", 3, 0, 3, -1, 3, "WaitingForPods"}),
     [](const auto& info) { return info.param.name; });
 
-// Four pods were let start together; two have a node and the scheduler refuses the others.
+// Four pods were admitted together; two have a node, and the scheduler refuses the others.
 class GiveBackTest : public testing::Test {
  protected:
   GiveBackTest() {
@@ -208,7 +208,7 @@ TEST_F(GiveBackTest, WhileItStandsInLineNobodySaysThatThereIsNoRoom) {
   EXPECT_NE(decision.status.Find("Scheduled")->message.find("stands in line"), std::string::npos);
 }
 
-// The record of a job that was suspended has its view still, and none of its pods is left.
+// The record of a suspended job still has its view, but none of its pods exists.
 TEST_F(GiveBackTest, AJobThatIsResumedIsAGangAgain) {
   membership::View before;
   before.epoch = membership::MakeEpoch(1, 7);

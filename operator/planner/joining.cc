@@ -1,4 +1,4 @@
-// Pods that want to join those who train, and never will.
+// Reports pods that want to join the training pods but never will.
 #include <fmt/format.h>
 
 #include <algorithm>

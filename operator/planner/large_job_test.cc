@@ -1,4 +1,4 @@
-// A job of thousands of pods: its status fits into an object, and what doesn't is said.
+// A job with thousands of pods: its status fits into an object, and says what it omits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// etcd takes 1.5 MiB, of which the template may need half.
+// etcd accepts 1.5 MiB, of which the template may need half.
 constexpr std::size_t kMostStatus = 768 << 10;
 
 World Training(int pods) {
@@ -48,7 +48,7 @@ TEST(LargeJobTest, ProofsAreKeptAThousandAtATimeAndTheOthersStayOnTheirPods) {
   EXPECT_EQ(out.status.proven_dead.size(), 1000u);
   EXPECT_EQ(out.releases.size(), 1000u) << "the others are held, and are proof themselves";
   EXPECT_LT(api::StatusToJson(out.status).dump().size(), kMostStatus);
-  // There is a view without any of them: the others go, too.
+  // A view without any of these pods follows: the others are released, too.
   std::vector<int> rest(100);
   for (int i = 0; i < 100; ++i) rest[i] = 2300 + i;
   world.Members(2, rest);
@@ -75,7 +75,7 @@ TEST(LargeJobTest, EndsAreCountedAThousandAtATimeUntilAllAre) {
     EXPECT_LE(out.status.accounted_pods.size(), 1000u);
     EXPECT_LT(api::StatusToJson(out.status).dump().size(), kMostStatus);
     world.in.job.status = out.status;
-    // What is counted is deleted, and goes.
+    // Counted pods are deleted, and disappear.
     for (const PodDelete& gone : Plan(world.in).deletes) {
       std::erase_if(world.in.pods, [&](const PodFacts& pod) { return pod.uid == gone.uid; });
     }

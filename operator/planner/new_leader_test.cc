@@ -1,4 +1,4 @@
-// An operator that has just taken the job over: silence towards it means nothing yet.
+// An operator that has just taken over the job: silence of sidecars means nothing yet.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Pods 1 and 2 of four are dead, nothing has been heard of `unheard`, and the operator has had the
-// job for `since`.
+// Pods 1 and 2 of four are dead, those of `unheard` have never connected, and the operator has had
+// the job for `since`.
 Stalled WithANewLeader(seconds since, const std::vector<int>& unheard) {
   Stalled job(4);
   job.ProvenDead(1).ProvenDead(2);

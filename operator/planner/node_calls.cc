@@ -1,6 +1,6 @@
-// Of phase 5: pods that stand Pending though there is no room for them, so that an autoscaler makes
-// nodes for them; and the annotations that keep it from removing a pod's node before the job
-// trains.
+// Part of phase 5: pods that stand Pending although there is no room for them, so that an
+// autoscaler makes nodes; and the annotations that keep an autoscaler from removing a pod's node
+// before the job trains.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 namespace ringmaster::planner {
 namespace {
 
-// Each costs a call, and nothing hangs on it.
+// Each removal costs a call, and none is urgent.
 constexpr std::size_t kLoweredInOneLook = 50;
 
-// Since when the newest of the pods that wait for nodes may start; nullopt: none waits.
+// Since when the newest of the pods that wait for nodes may start; nullopt if none waits.
 std::optional<Time> CallsSince(const PlanContext& plan) {
   std::optional<Time> since;
   for (const PodFacts* pod : plan.active) {
@@ -65,7 +65,7 @@ void SetShields(PlanContext& plan, bool has_members) {
     const SidecarFacts* sidecar = FindSidecar(plan.in, pod->uid);
     return InView(plan.in, pod->uid) && sidecar != nullptr && sidecar->able;
   };
-  // Of a job that trains: also on pods that may never join it.
+  // When the job trains, the annotations are also removed from pods that may never join it.
   const bool started = std::any_of(plan.active.begin(), plan.active.end(), trains);
   std::size_t lowered = 0;
   for (const PodFacts* pod : plan.active) {

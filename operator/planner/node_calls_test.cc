@@ -1,5 +1,5 @@
-// Pods that stand Pending so that an autoscaler makes nodes for them, and those that it is to leave
-// where they are.
+// Pods that stand Pending so that an autoscaler makes nodes for them, and pods that autoscalers
+// must not move.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using testing::IsEmpty;
 
 constexpr std::chrono::seconds kWithin{900};
 
-// A job that needs two of its three pods, for none of which there is room.
+// A job that needs two of its three pods, none of which fits.
 class NodeCallTest : public testing::Test {
  protected:
   NodeCallTest() {
@@ -24,7 +24,7 @@ class NodeCallTest : public testing::Test {
     world_.in.gang_fit = scheduler::GangFit{.why = "Insufficient gpu", .calls_for_nodes = true};
     world_.in.nodes_within = kWithin;
   }
-  // Its first two pods have been let start, and the scheduler refuses them.
+  // The job's first two pods are admitted, and the scheduler refuses them.
   void Call() {
     world_.in.gang_fit->calls_for_nodes = false;
     for (const int i : {0, 1}) {
@@ -129,7 +129,7 @@ TEST_F(NodeCallTest, ItCallsNoMoreWhenItsPodsHaveNodes) {
   EXPECT_EQ(Scheduled(decision).reason, "WaitingForRoom") << "the third does";
 }
 
-// What trains holds its state: its pods wait like any others.
+// A training job has its state, so its further pods wait like any others.
 TEST(NodeCallOfAJobThatTrains, ThePodsThatItLacksStandPendingWithoutABound) {
   World world = World::Training(2);
   world.in.job.spec.elastic_policy.min_replicas = 2;
@@ -164,7 +164,7 @@ TEST(ShieldTest, AShieldIsLoweredWhenThePodTrains) {
   world.Sidecar(1).able = false;  // it has yet to install the view
   std::vector<std::string> lowered;
   for (const PodAnnotate& annotation : Plan(world.in).annotations) {
-    if (!annotation.value.empty()) continue;  // another one is written
+    if (!annotation.value.empty()) continue;  // another annotation is written
     if (annotation.name == "digits-worker-0") lowered.push_back(annotation.key);
     if (annotation.name == "digits-worker-1") EXPECT_NE(annotation.key, "a");
   }

@@ -31,20 +31,21 @@ void Unwarn(PlanContext& plan, const PodFacts& pod) {
                 fmt::format("node {} stays: pod {} stays too", pod.node, pod.name), pod.name);
 }
 
-// The node's end was announced when the pod was made, and it was put there all the same: it can go
-// nowhere else, or somebody wants it there. Another one in its place would fare the same.
+// The node's end was already announced when the pod was created, and the pod runs there all the
+// same: it can run nowhere else, or a user wants it there. A replacement would be in the same
+// situation.
 bool CameInSpiteOf(const PodFacts& pod, const Warning& warning) {
   const auto known = pod.announced.find(pod.node);
   return known != pod.announced.end() && known->second == warning.reason;
 }
 
-// What is announced of its node from now on is news to the pod.
+// From now on an announced end of the pod's node counts again.
 void ForgetAnnounced(PlanContext& plan, const PodFacts& pod) {
   if (pod.announced.count(pod.node) == 0) return;
   plan.out.annotations.push_back({pod.name, api::kAnnouncedAnnotation, ""});
 }
 
-// Where the template itself puts its pods, past the scheduler; empty: nowhere.
+// The node that the template itself names, bypassing the scheduler; empty: none.
 std::string FixedNode(const nlohmann::json& pod_template) {
   const auto name = "/spec/nodeName"_json_pointer;
   if (!pod_template.contains(name) || !pod_template.at(name).is_string()) return "";
@@ -89,7 +90,7 @@ void RecordAnnouncedEnds(const PlanContext& plan, PodCreate& create) {
                           : fixed == node.name;
     if (!open) continue;
     create.announced[node.name] = warning->reason;
-    // A pod that names a node and is kept off it would be refused by the kubelet.
+    // A pod that names its node and has a rule against it would be refused by the kubelet.
     if (fixed.empty()) (warning->ends ? create.keep_off : create.avoid).push_back(node.name);
   }
 }
@@ -98,7 +99,7 @@ std::string NodeToReturnTo(const PlanContext& plan, const PodFacts& pod) {
   if (pod.scheduled) return "";
   for (const auto& [name, reason] : pod.announced) {
     const NodeFacts* node = FindNode(plan.in, name);
-    if (reason == kCordoned || node == nullptr) continue;  // only avoided; or gone
+    if (reason == kCordoned || node == nullptr) continue;  // only avoided, or gone
     const auto warning = WarningOf(*node, plan.in.disruption_taints);
     if (!warning || !warning->ends) return name;
   }

@@ -1,5 +1,4 @@
-// Phases 1 to 3: what has ended and what caused it, whether the job has ended, and cleaning up
-// after it.
+// Phases 1 to 3: what has ended and why, whether the job has ended, and the clean-up afterwards.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +14,7 @@ namespace {
 
 using api::FailureAction;
 
-// Death by these is the program's own doing; TERM, KILL and the like come from outside.
+// The program itself causes deaths by these signals; TERM, KILL and the like come from outside.
 bool IsCrash(int exit_code) {
   constexpr std::array kCrashes = {SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV};
   const auto signal = api::SignalOfExit(exit_code);
@@ -33,11 +32,10 @@ FailureAction ActionFor(const api::FailurePolicy& policy, std::optional<int> exi
   return failure_policy::ActionForPod(policy.rules, exit_code, reason, IsFromOutside(reason));
 }
 
-// Whether backoffLimit counts it.
+// backoffLimit counts this end.
 bool IsFault(const PodFacts& pod) {
   if (!pod.reason.empty()) return pod.reason == "OOMKilled";
-  // Failed in an init container: nothing from outside did that, and its replacement may well do the
-  // same.
+  // An init container failed: no outside cause did that, and a replacement may well fail again.
   return !pod.exit_code || IsApplicationFault(*pod.exit_code);
 }
 
@@ -111,7 +109,7 @@ void CountPod(PlanContext& plan, const PodFacts& pod) {
 void CountWorkerExits(PlanContext& plan) {
   api::Status& status = plan.out.status;
   for (const job::WorkerExit& exit : plan.in.exits) {
-    // Where it is not restarted its pod ends with it, and is counted then.
+    // A worker that is not restarted ends with its pod, and is counted with the pod.
     if (exit.by_us || !exit.restarting) continue;
     ++status.worker_restarts;
     BlameForExit(plan, exit);
@@ -128,7 +126,7 @@ void CountWorkerExits(PlanContext& plan) {
 
 constexpr char kAllKilled[] = "all workers that had the job's state were killed";
 
-// In pods that live, and not by crashes, which are counted one by one.
+// All were killed, in pods that live. Crashes don't count here: they are counted one by one.
 bool AllWereKilled(const Snapshot& in) {
   bool killed = false;
   for (const SidecarFacts& sidecar : in.sidecars) {
@@ -142,12 +140,13 @@ bool AllWereKilled(const Snapshot& in) {
   return killed;
 }
 
-// The first view of a lineage that begins from the checkpoint may have successors before we look.
+// The first view of a lineage that begins from the checkpoint may already have successors.
 bool HasBegunAgain(const Snapshot& in) {
   const api::Status& known = in.job.status;
   const std::uint64_t lineage = membership::EpochLineage(in.view->epoch);
   if (lineage <= 1 || known.epoch >= membership::MakeEpoch(lineage, 1)) return false;
-  const bool founded_again = in.view->parent == 0 && known.world_size == 0;  // there was no view
+  // There was no view before.
+  const bool founded_again = in.view->parent == 0 && known.world_size == 0;
   if (founded_again) return false;
   if (in.view->reason == membership::Reason::kBootstrap) return true;
   const api::Condition* rebuilding = known.Find("Rebuilding");
@@ -155,14 +154,14 @@ bool HasBegunAgain(const Snapshot& in) {
          rebuilding->reason == kStartingAgain;
 }
 
-// One that kills all workers again and again must come to an end.
+// A cause that kills all workers repeatedly must finally end the job.
 void CountStartAgain(PlanContext& plan) {
   if (plan.in.view == nullptr || !HasBegunAgain(plan.in)) return;
   ++plan.out.status.restarts_from_checkpoint;
   if (AllWereKilled(plan.in)) CountFault(plan, kAllKilled);
 }
 
-// A pod that ended with 0 although nobody said that the ranks had agreed to end.
+// Evaluates pods that ended with 0 although no sidecar reported an agreement to end.
 void EvaluateEarlyExits(PlanContext& plan) {
   for (const PodFacts& pod : plan.in.pods) {
     if (pod.phase != PodPhase::kSucceeded || pod.leaving()) continue;
@@ -186,7 +185,8 @@ std::string HowAllEnded(std::size_t succeeded, std::size_t killed) {
                      killed == 1 ? "the last pod was" : "all pods were");
 }
 
-// Pods that decide about success: those of the last view, or all where no view is known any more.
+// The pods that decide about success are those of the last view, or all if no view is known any
+// more.
 void EvaluateSuccess(PlanContext& plan) {
   std::size_t succeeded = 0, killed = 0, others = 0;
   for (const PodFacts& pod : plan.in.pods) {
@@ -194,8 +194,8 @@ void EvaluateSuccess(PlanContext& plan) {
       others += IsAboutToFail(plan, pod) ? 1 : 0;
       continue;
     }
-    // A pod that left may end with 0 too: that says nothing about the job unless all had agreed to
-    // end. Where there never was a view, nobody went on in the place of one that failed.
+    // A leaving pod may end with 0 too, which says nothing about the job unless all ranks had
+    // agreed to end. If there never was a view, no pod took over from one that failed.
     if (pod.phase == PodPhase::kSucceeded && (plan.finishing || !pod.leaving())) {
       ++succeeded;
     } else if (!pod.ended() || (plan.in.view == nullptr && !pod.leaving())) {
@@ -246,7 +246,7 @@ void EvaluateInit(PlanContext& plan) {
   std::vector<std::string> missing;
   for (const PodFacts* pod : plan.active) {
     const SidecarFacts* sidecar = FindSidecar(plan.in, pod->uid);
-    if (plan.away.count(pod->uid) != 0) continue;  // another one is on its way
+    if (plan.away.count(pod->uid) != 0) continue;  // a replacement is on its way
     if (!pod->running_since || (sidecar != nullptr && sidecar->ready)) continue;
     const Time end = std::max(*pod->running_since + timeout, HeardAllBy(plan.in));
     if (plan.in.now < end) {
@@ -262,8 +262,8 @@ void EvaluateInit(PlanContext& plan) {
   }
 }
 
-// Before a suspension ranks may have agreed to end, and their pods may not be gone yet. The job
-// that was resumed begins anew: it is not its end.
+// Ranks may have agreed to end before a suspension, and their pods may still exist. The resumed job
+// begins anew, so that was not its end.
 bool EndedAnEarlierRun(const PlanContext& plan, const SidecarFacts& sidecar) {
   if (plan.suspended) return true;
   const PodFacts* pod = FindPod(plan.in, sidecar.pod_uid);
@@ -279,7 +279,7 @@ void CountFinished(PlanContext& plan) {
   plan.finishing = finished != 0;
 }
 
-// `all`: those that have ended, too.
+// `all`: also pods that have ended.
 void DeletePods(PlanContext& plan, bool all, const std::string& reason) {
   for (const PodFacts& pod : plan.in.pods) {
     const bool runs = !pod.ended() || pod.lingers;
@@ -322,7 +322,7 @@ std::string WhatIsMissing(const SidecarFacts* sidecar) {
 void CountEnds(PlanContext& plan) {
   api::Status& status = plan.out.status;
   CountFinished(plan);
-  // Only of pods that still exist, so that the list stays short.
+  // Keeps only pods that still exist, so that the list stays short.
   std::erase_if(status.accounted_pods,
                 [&](const std::string& uid) { return FindPod(plan.in, uid) == nullptr; });
   if (JobHasEnded(plan.in) || plan.suspended) {
@@ -330,8 +330,8 @@ void CountEnds(PlanContext& plan) {
     return;
   }
   for (const PodFacts& pod : plan.in.pods) {
-    // What is counted goes, and makes room for the next ones. While all ranks end nothing is
-    // replaced: then it is as many as the job has pods.
+    // Counted pods are deleted, which makes room in the list. While all ranks end nothing is
+    // replaced, so the list then grows to at most the job's number of pods.
     if (status.accounted_pods.size() >= kMostUids && !plan.finishing) break;
     if (pod.ended() && !IsAccounted(plan.in, pod.uid)) CountPod(plan, pod);
   }
@@ -350,7 +350,7 @@ void EvaluateOutcome(PlanContext& plan) {
   if (plan.suspended) return;
   if (!plan.outcome.ended()) EvaluateSuccess(plan);
   if (plan.outcome.ended()) return;
-  // What is found first counts.
+  // The first outcome found is the one that counts.
   EvaluateDeadlines(plan);
   if (!plan.finishing) EvaluateEarlyExits(plan);
   EvaluateInit(plan);

@@ -1,4 +1,4 @@
-// What has ended and whose fault it was, whether the job has ended, and what is cleaned up then.
+// What has ended and why, whether the job has ended, and what is cleaned up afterwards.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ World Finishing(int n) {
   return world;
 }
 
-// ---- Whose fault it was.
+// ---- The cause of an end.
 
 TEST(CountPodTest, AFailedPodIsCountedAndToldOf) {
   World world = World::Training(2);
@@ -159,7 +159,7 @@ TEST(CountPodTest, TheLastFaultOfAWorkerThatIsRestartedInPlaceIsTold) {
               HasSubstr("the last time: worker 0 of pod digits-worker-0 was ended by signal 11"));
 }
 
-// ---- Once all ranks have agreed to end.
+// ---- After all ranks have agreed to end.
 
 TEST(FinishingTest, AKilledPodIsNeitherAFailureNorReplaced) {
   World world = Finishing(2);
@@ -186,7 +186,8 @@ TEST(FinishingTest, AScriptThatFailsAfterTheEndStillFailsTheJob) {
   EXPECT_EQ(Plan(world.in).status.Find("Failed")->reason, "WorkerFailedAtTheEnd");
 }
 
-// The others have a new view without it and agree to end, all before the kubelet has told its end.
+// The other pods have a new view without it and agree to end before the kubelet has reported its
+// end.
 TEST(FinishingTest, AScriptThatFailsJustBeforeTheEndFailsTheJob) {
   World world = Finishing(2);
   world.Running(2).Connected(2).Sidecar(2).last_exit = 1;
@@ -239,14 +240,14 @@ TEST(FinishingTest, AJobThatWasSuspendedAtItsEndBeginsAnewWhenItIsResumed) {
   world.in.job.spec.run_policy.suspend = true;
   world.Settle();
   EXPECT_EQ(world.in.job.status.finished_epoch, 0u);
-  // Resumed before the pods, or what their sidecars had said, are gone.
+  // The job was resumed before the pods, or their sidecars' reports, were gone.
   world.in.job.spec.run_policy.suspend = false;
   world.Pod(0).deleting = true;
   std::erase_if(world.in.pods, [](const PodFacts& pod) { return pod.index == 1; });
   const Decision out = Plan(world.in);
   EXPECT_NE(out.status.state, "Finishing");
   EXPECT_THAT(Created(out), ElementsAre(1, 2));
-  // The end of what runs now is one.
+  // The end of the present run counts.
   world.in.job.status = out.status;
   world.Running(1).Sidecar(1).finished_epoch = membership::MakeEpoch(2, 1);
   EXPECT_EQ(Plan(world.in).status.state, "Finishing");
@@ -322,7 +323,7 @@ TEST(FailureTest, InitTimeoutLeavesOutWhoIsReadyAndWhoseNodeIsSilent) {
   EXPECT_THAT(message, Not(HasSubstr("digits-worker-2")));
 }
 
-// It has heard nobody yet: what a sidecar said to the one before it comes again.
+// The new operator has no reports yet: sidecars repeat what they told its predecessor.
 TEST(FailureTest, AnOperatorThatHasTakenAJobOverFailsItForNothingThatItHasNotHeard) {
   World early = World::Training(2);
   early.End(1, PodPhase::kSucceeded, 0);

@@ -18,7 +18,7 @@ std::string Plural(std::size_t n, const std::string& noun) {
 }
 
 void PlanContext::LookAgainAt(Time time) {
-  // A little later than needed, so that "not yet" isn't found once more.
+  // A little later than needed, so that the next look doesn't come too early.
   const auto wait = std::max(std::chrono::duration_cast<std::chrono::milliseconds>(time - in.now),
                              std::chrono::milliseconds(0)) +
                     std::chrono::milliseconds(10);
@@ -45,7 +45,7 @@ std::string Names(const std::vector<std::string>& names) { return Listed(names, 
 
 namespace {
 
-// Without an index, as for a single question, each is looked for.
+// Searches the list; used for a single question, when there is no index.
 template <typename List, typename Key>
 const typename List::value_type* FindIn(const List& list, Key key, const std::string& wanted) {
   const auto at =
@@ -78,7 +78,7 @@ bool InView(const Snapshot& in, const std::string& pod_uid) {
 bool IsGone(const Snapshot& in, const std::string& pod_uid) {
   const PodFacts* pod = FindPod(in, pod_uid);
   if (pod != nullptr) return pod->ended();
-  // The cache may not know a new pod yet whose sidecar is connected already.
+  // The cache may not have a new pod yet whose sidecar is already connected.
   const SidecarFacts* sidecar = FindSidecar(in, pod_uid);
   return sidecar == nullptr || !sidecar->connected;
 }
@@ -107,8 +107,8 @@ bool Contains(const std::vector<std::string>& texts, const std::string& text) {
   return std::find(texts.begin(), texts.end(), text) != texts.end();
 }
 
-// The template may be another one by now: pods of before and new ones must not meet in one ring.
-// What is left of a pod after its time to leave is not waited for.
+// The template may have changed: pods of the old and the new one must not meet in one ring. A pod
+// whose time to leave is over is not waited for.
 bool PodsStillEnd(PlanContext& plan) {
   bool waits = false;
   for (const PodFacts& pod : plan.in.pods) {

@@ -2,21 +2,18 @@
 // client, clock or log.
 //
 // Phases, in order:
-//   0. nodes         which pods are on nodes that are to go, or that nobody hears from
-//   1. count ends    ended pods and worker processes that status does not know yet; a rule of the
-//                    failure policy may fail the job here
-//   2. outcome       Succeeded, Failed or neither
-//   3. clean up      of a job that has ended: cleanPodPolicy, ttl; of a suspended one, and of one
-//   that
-//                    gives all for a more important one: all pods
-//   4. size          drains that are done, scale down, pods for more important jobs, replacements,
-//                    growth
-//   5. admission     which pods may look for a node
-//   6. view          the first view; recovery from quorum loss when no view can train any more
-//   (rule 9)
-//   7. notices       what each sidecar should know
-//   8. release       deleted pods whose death is proven, or no matter any more
-//   9. status        conditions, ring, figures; events from what changed
+//   0. nodes       finds pods on nodes that are about to go or whose kubelet is silent
+//   1. count ends  counts ended pods and workers that the status does not have yet; a rule of the
+//                  failure policy may fail the job here
+//   2. outcome     Succeeded, Failed or neither
+//   3. clean up    of an ended job: cleanPodPolicy, ttl; of a suspended job, or one that gives up
+//                  everything for a more important one: all pods
+//   4. size        completed drains, scale-down, pods for more important jobs, replacements, growth
+//   5. admission   which pods may start
+//   6. view        the first view; recovery from quorum loss when no view can train (rule 9)
+//   7. notices     what each sidecar should know
+//   8. release     deleted pods whose death is proven, or no longer matters
+//   9. status      conditions, ring, figures; events about what has changed
 #pragma once
 
 #include "operator/planner/decision.h"
@@ -24,36 +21,38 @@
 
 namespace ringmaster::planner {
 
-// After minReplicas pods are ready, how long the others are waited for since the last of them
-// became ready.
+// When minReplicas pods are ready, the planner waits for the others until this long after the last
+// one became ready.
 inline constexpr std::chrono::seconds kSettle{3};
-// A pod that ended with 0: how long its sidecar's word that all ranks agreed to end may take.
+// After a pod has ended with 0, its sidecar may take this long to report that all ranks have agreed
+// to end.
 inline constexpr std::chrono::seconds kFinishGrace{10};
 
-// So long an operator that has taken a job over waits for sidecars before their silence means
-// anything: they may need 10 s to notice that the former one is gone, and some more to find it.
+// After a new operator has taken over a job, silence of sidecars means nothing for this long: they
+// may need 10 s to notice that the former operator is gone, and some more to find the new one.
 inline constexpr std::chrono::seconds kSidecarsReturn{20};
 
-// No view was able to train for so long: then, and only then, there is a recovery from quorum loss.
+// A recovery from quorum loss begins only if no view was able to train for this long.
 inline constexpr std::chrono::seconds kStallPatience{5};
-// For so long that nobody trains is not even said.
+// Shorter times without training are not reported.
 inline constexpr std::chrono::seconds kStallSaid{1};
 
 Decision Plan(const Snapshot& snapshot);
 
-// What the recovery under way comes to; the first view of the lineage, or null and which members it
-// waits for. The reports must be older than the list of pods.
+// The result of the recovery in progress: the first view of the lineage, or null and the members
+// that it waits for. The reports must be older than the list of pods.
 struct QuorumRecovery {
   membership::ViewPtr view;
-  bool nobody_holds = false;         // from the checkpoint, as soon as enough are ready
+  // No pod has the state: start from the checkpoint when enough pods are ready.
+  bool nobody_holds = false;
   std::vector<std::string> waits;    // for people: "digits-worker-2 on node-b"
-  std::vector<std::string> unheard;  // of these: nobody hears them; the others will answer
-  std::vector<std::string> ignored;  // the same, where onQuorumLoss does not wait for them
+  std::vector<std::string> unheard;  // those of `waits` that are silent; the others will answer
+  std::vector<std::string> ignored;  // like `unheard`, but onQuorumLoss doesn't wait for them
 };
 QuorumRecovery EvaluateRecovery(const Snapshot& snapshot);
 
-// The job is about to end, or its last pods have ended and are yet to be judged: a queue that takes
-// its pods away waits for that, because it takes less time than to begin again.
+// The job is about to end, or its last pods have ended and their exits are not evaluated yet. A
+// queue that takes the pods away waits for that, because it takes less time than to begin again.
 bool EndComesFirst(const Snapshot& snapshot);
 
 std::string PodName(const std::string& job, int index);

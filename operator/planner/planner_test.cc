@@ -105,8 +105,8 @@ TEST(PlannerTest, PodsThatDoNotTrainLeaveBeforeThoseThatDo) {
   world.in.job.spec.worker.replicas = 1;
   EXPECT_THAT(Drained(Plan(world.in)),
               ElementsAre("digits-worker-3", "digits-worker-2", "digits-worker-1"));
-  // The lowest index has lost its pod and its successor finds no node: it isn't kept at the cost of
-  // one that trains.
+  // The pod with the lowest index was lost, and its successor finds no node: a training pod must
+  // not be deleted in its favour.
   world = World::Training(2);
   world.Remove(0).Pending(0);
   world.Pod(0).uid = "uid-of-the-successor";
@@ -134,7 +134,7 @@ TEST(PlannerTest, PodsThatFindNoNodeDoNotHoldUpTheOthers) {
   EXPECT_THAT(out.status.Find("Scheduled")->message, HasSubstr("digits-worker-3: Unschedulable"));
   EXPECT_THAT(out.creates, IsEmpty());
   EXPECT_THAT(out.deletes, IsEmpty());
-  // A node comes: the pod joins at once, whatever resizeIntervalSeconds says.
+  // The pod gets a node and joins at once, whatever resizeIntervalSeconds is.
   world.Ready(2);
   world.Pod(2).phase = PodPhase::kRunning;
   world.Pod(2).http = world.Sidecar(2).http_address;
@@ -231,7 +231,7 @@ TEST(PlannerTest, PodsThatFailBeforeTheirWorkerRunsAreNotReplacedForEver) {
 TEST(PlannerTest, APodThatEndedFromOutsideIsToldAsThat) {
   World world = World::Training(3);
   world.End(1, PodPhase::kFailed, 0, "NodeLost");
-  world.in.pods[1].exit_code.reset();  // no kubelet said how its containers ended
+  world.in.pods[1].exit_code.reset();  // no kubelet reported how its containers ended
   const Decision out = Plan(world.in);
   EXPECT_EQ(out.status.faults, 0);
   EXPECT_THAT(

@@ -1,7 +1,8 @@
-// Of phase 4: pods that the job can do without leave for more important jobs, as in any drain: at a
-// step boundary, with nothing lost. Those that follow them stand in line until there is room again.
+// Part of phase 4: pods that the job can do without leave for more important jobs, as in any drain:
+// at a step boundary, with nothing lost. Their replacements stand in line until there is room
+// again.
 //
-// Where all are asked for, the job gives all that it has, as if it were suspended, and stands in
+// If all pods are demanded, the job gives up all of them, as if it were suspended, and stands in
 // line again when they have gone.
 #include <fmt/format.h>
 
@@ -14,16 +15,16 @@ namespace ringmaster::planner {
 namespace {
 
 constexpr char kPreempted[] = "Preempted";
-// Of the condition, of a job that gives all: its pods leave; they have left.
+// Reasons of the condition of a job that gives up all its pods: they leave; they have left.
 constexpr char kJobLeaves[] = "JobLeaves", kJobWaits[] = "JobWaits";
 
-// Those that it trains with; before the first view, those that it is about to train with.
+// The pods with which the job trains or, before the first view, is about to train.
 bool Trains(const PlanContext& plan, const PodFacts& pod) {
   return plan.in.view == nullptr || InView(plan.in, pod.uid);
 }
 
-// Pods that could go: they have a node, and take room there. First those that don't train yet, then
-// the highest indexes, as when the job is scaled down.
+// Pods that could leave: they have a node, and take resources there. Pods that don't train yet come
+// first, then those with the highest indexes, as in a scale-down.
 std::vector<const PodFacts*> Givable(const PlanContext& plan) {
   std::vector<const PodFacts*> pods;
   for (const PodFacts* pod : plan.active) {
@@ -41,7 +42,7 @@ int CountTraining(const PlanContext& plan, const std::vector<const PodFacts*>& p
                                         [&](const PodFacts* pod) { return Trains(plan, *pod); }));
 }
 
-// For whom, and which pods.
+// Reports which pods leave for which job.
 using Gifts = std::vector<std::pair<const scheduler::PodDemand*, std::vector<std::string>>>;
 
 void Explain(PlanContext& plan, const Gifts& gifts) {
@@ -64,8 +65,8 @@ bool IsDemanded(const PlanContext& plan, const std::string& uid) {
                      [&](const auto& demand) { return demand.uid == uid; });
 }
 
-// What was demanded and is about to go: until it is seen to leave, it may be counted on as long as
-// it is offered.
+// The demanded pods that are about to leave: until the scheduler's side sees them leave, it counts
+// on them only as long as they are offered.
 std::vector<const PodFacts*> Given(const PlanContext& plan) {
   std::vector<const PodFacts*> pods;
   for (const PodFacts& pod : plan.in.pods) {
@@ -84,7 +85,7 @@ bool HasReason(const PlanContext& plan, const char* reason) {
   return before != nullptr && before->status && before->reason == reason;
 }
 
-// The ranks have agreed to end: what the job has is free soon anyway.
+// The ranks have agreed to end, so the job's resources will be free soon anyway.
 bool IsAboutToEnd(const Snapshot& in) {
   return JobHasEnded(in) || in.job.status.finished_epoch != 0 ||
          std::any_of(in.sidecars.begin(), in.sidecars.end(),
@@ -109,7 +110,7 @@ std::string WhyAllLeave(const Snapshot& in) {
   return in.job.status.Find(kPreempted)->message;
 }
 
-// True: the condition says how it stands with a job that gives all that it has, or has given it.
+// Returns true if the condition now describes a job that gives up all its pods, or has done so.
 bool SetWholePreempted(PlanContext& plan) {
   if (plan.gives_all) {
     const std::string why = WhyAllLeave(plan.in);
@@ -141,7 +142,7 @@ bool GivesAll(PlanContext& plan) {
   return !IsBeingRebuiltFromLoss(plan.in) && !IsAboutToEnd(plan.in) && DemandForAll(plan.in);
 }
 
-// Until they are seen to leave they may be counted on as long as they are offered.
+// Until the pods are seen to leave, the admission counts on them only as long as they are offered.
 void OfferAll(PlanContext& plan) {
   scheduler::Holding holding{.least = LeastTogether(plan), .whole = true};
   for (const PodFacts& pod : plan.in.pods) {
@@ -160,7 +161,7 @@ void YieldToOthers(PlanContext& plan) {
     const auto demand = std::find_if(demands.begin(), demands.end(),
                                      [&](const auto& one) { return one.uid == pod->uid; });
     if (demand == demands.end()) continue;
-    // The line may have decided by what was before a pod was lost.
+    // The demand may have been decided before a pod was lost.
     if (Trains(plan, *pod) && more_than_least-- <= 0) continue;
     Drain(plan, pod, kPreempted);
     auto gift = std::find_if(gifts.begin(), gifts.end(),

@@ -10,7 +10,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Four pods train, and two are enough.
+// Four pods train, and two would be enough.
 class PreemptionPlanTest : public testing::Test {
  protected:
   PreemptionPlanTest() { world_.in.job.spec.elastic_policy.min_replicas = 2; }
@@ -160,7 +160,7 @@ class WholeJobPlanTest : public testing::Test {
     }
   }
   Decision Decide() { return Plan(world_.in); }
-  // One look: what it decides is done, and time passes.
+  // One reconcile: its decision is carried out, and time passes.
   Decision Look() {
     Decision decision = Decide();
     world_.in.job.status = decision.status;

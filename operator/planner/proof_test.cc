@@ -18,7 +18,7 @@ using testing::IsEmpty;
 
 constexpr char kMachine[] = "machine-id system-uuid";
 
-// A pod that ran on a node, as of its first boot; a case changes what is known of both.
+// A pod that ran during the first boot of a node; a case changes what is known of both.
 struct Evidence {
   PodFacts pod;
   NodeFacts node;
@@ -42,7 +42,7 @@ struct Evidence {
 
 struct ProofCase {
   std::string name;
-  std::string proof;  // part of it; empty: none
+  std::string proof;  // part of the proof; empty: there is none
   std::function<void(Evidence&)> change;
 };
 
@@ -146,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(
         ProofCase{"ANodeThatDoesNotSayItsBoot", "", [](Evidence& e) { e.node.boot_id.clear(); }}),
     [](const auto& info) { return info.param.name; });
 
-// ---- Which boot a pod runs in is the sidecar's word, and the node's.
+// ---- The sidecar and the node together tell in which boot a pod runs.
 
 World WithBoots(const std::string& sidecar, const std::string& node) {
   World world = World::Training(2);
@@ -168,8 +168,8 @@ TEST(BootTest, IsRecordedOnceSidecarAndNodeSayTheSame) {
 }
 
 TEST(BootTest, OfANodeWhoseStatusIsOlderThanThePodIsNotRecorded) {
-  // The node has rebooted, the pod was started after that, and the node's object still has the
-  // former boot: with that on the pod, the next word from the node would "prove" it dead.
+  // The node was rebooted, the pod was started after that, and the node's object still has the
+  // former boot id. With that on the pod, the next update of the node would "prove" it dead.
   World world = WithBoots("boot-2", "boot-1");
   EXPECT_THAT(Plan(world.in).annotations, IsEmpty());
   world.Node("gpu-a").boot_id = "boot-2";
@@ -182,7 +182,7 @@ TEST(BootTest, OfASidecarThatIsAwayIsNotRecorded) {
   EXPECT_THAT(Plan(world.in).annotations, IsEmpty());
 }
 
-// ---- Deleted pods stay until their death is proven, or doesn't matter.
+// ---- Deleted pods are kept until their death is proven, or no longer matters.
 
 std::vector<std::string> Released(const Decision& decision) {
   std::vector<std::string> names;
@@ -197,7 +197,7 @@ std::vector<std::string> Warnings(const Decision& decision, const std::string& r
   return messages;
 }
 
-// Three pods, the last of which was lost: the others train without it, and its object is deleted.
+// The last of three pods was lost: the others train without it, and its object is deleted.
 World WithALostPod() {
   World world = World::Training(3);
   for (PodFacts& pod : world.in.pods) {
@@ -365,14 +365,14 @@ TEST(ReleaseTest, WithTheFailureOfTheJobAllAreReleasedAndWhatIsKeptIsNotDeleted)
   World world = WithALostPod();
   world.End(1, PodPhase::kFailed, 1).Settle();
   ASSERT_TRUE(world.in.job.status.Is("Failed"));
-  ProveDead(world, 0);  // with its node: no kubelet has said so
+  ProveDead(world, 0);  // with its node, so no kubelet has reported its end
   const Decision out = Plan(world.in);
   EXPECT_EQ(Released(out).size(), 3u);
   for (const PodRelease& release : out.releases) EXPECT_FALSE(release.at_once) << release.name;
   EXPECT_THAT(out.annotations, IsEmpty()) << "nobody asks for a proof any more";
 }
 
-// Somebody may make it a member just now: then it is not the pod that was looked at.
+// The pod may become a member at this moment, so the one that was observed must be unchanged.
 TEST(ReleaseTest, WhatMayHaveChangedSinceIsReleasedOnlyAsItWasSeen) {
   World never = WithALostPod();
   never.Pod(2).http.clear();

@@ -1,5 +1,5 @@
-// Jobs in a queue of Kueue: what is admitted bounds the size, and without an admission there are no
-// pods. They go as those of a suspended job do.
+// Jobs in a Kueue queue: the admission bounds the size, and without an admission there are no pods.
+// They leave as those of a suspended job do.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace {
 
 using kueue::Stage;
 
-// All ranks have agreed to end, as far as the status or the sidecars of pods that nobody has told
-// to go say.
+// All ranks have agreed to end, according to the status or to the sidecar of a pod that was not
+// told to go.
 bool HaveAgreedToEnd(const Snapshot& in) {
   return in.job.status.finished_epoch != 0 ||
          std::any_of(in.sidecars.begin(), in.sidecars.end(), [&in](const SidecarFacts& sidecar) {
@@ -21,13 +21,13 @@ bool HaveAgreedToEnd(const Snapshot& in) {
          });
 }
 
-// Of a pod that has ended: how it ended decides about the job.
+// Called for an ended pod: its exit still has to be evaluated, or decides about the job.
 bool IsToBeJudged(const Snapshot& in, const PodFacts& pod) {
   if (!IsAccounted(in, pod.uid)) return true;
   return pod.phase == PodPhase::kSucceeded && (in.view == nullptr || InView(in, pod.uid));
 }
 
-// After an eviction the job has no more time to end than its pods would have.
+// After an eviction the job gets no more time to end than its pods would get.
 bool IsLetEnd(PlanContext& plan) {
   const Snapshot& in = plan.in;
   if (!EndComesFirst(in)) return false;
@@ -45,7 +45,7 @@ bool IsLetEnd(PlanContext& plan) {
 }  // namespace
 
 bool EndComesFirst(const Snapshot& in) {
-  // What pods do that have been told to go says nothing about the job.
+  // Pods that have been told to go say nothing about the job's end.
   if (JobHasEnded(in) || in.job.status.Is("Suspended")) return false;
   const bool agreed = HaveAgreedToEnd(in);
   const auto is_alive = [](const PodFacts& pod) { return !pod.ended(); };
@@ -64,7 +64,7 @@ void ObserveQueue(PlanContext& plan) {
       plan.wanted = in.job.WantedPodsOf(in.queue->pods);
       return;
     case Stage::kUnknown:
-      // An operator that has just begun knows nothing of a job that trains.
+      // A new operator knows nothing about the queue yet, so a training job keeps its pods.
       plan.queued = std::all_of(in.pods.begin(), in.pods.end(),
                                 [](const PodFacts& pod) { return pod.deleting; });
       return;
@@ -85,7 +85,7 @@ void SetQueued(PlanContext& plan) {
   const kueue::Standing& queue = *plan.in.queue;
   const api::Condition* before = plan.in.job.status.Find("Scheduled");
   const bool news = before == nullptr || before->reason != queue.reason;
-  // That it waits, and why it has to go, is told with condition Suspended.
+  // Condition Suspended says that the job waits and why its pods leave, so the event belongs to it.
   if (news && IsQueueTrouble(plan) && plan.in.job.status.Is("Suspended")) {
     plan.AddEvent(true, queue.reason, queue.message);
   }

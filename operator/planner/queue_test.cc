@@ -136,7 +136,7 @@ TEST_F(QueueTest, AJobWhoseRanksHaveAgreedToEndIsLetEnd) {
   EXPECT_TRUE(Plan(in_).deletes.empty());
 }
 
-// Of a job that has ended well, and whose status does not say so yet.
+// All pods of the job have ended well, and its status doesn't say so yet.
 void EndAll(Snapshot* in) {
   for (PodFacts& pod : in->pods) {
     pod.phase = PodPhase::kSucceeded;

@@ -22,12 +22,14 @@ bool IsConnected(const Snapshot& in, const std::string& uid) {
   return sidecar != nullptr && sidecar->connected;
 }
 
-// A worker pod's object stays until its death is proven (the finalizer) or it has left by plan.
+// A worker pod's object stays until its death is proven (by the finalizer), or until it has left by
+// plan.
 bool CountsAsDead(const Snapshot& in, const std::string& uid) {
   return IsProvenDead(in, uid) || (FindPod(in, uid) == nullptr && !IsConnected(in, uid));
 }
 
-// Whoever may be in a view. A sidecar hears of a view only after its address stands on its pod.
+// The pods that may be in a view. A sidecar learns of a view only after its address was written on
+// its pod.
 std::vector<Voter> MustReport(const Snapshot& in) {
   std::vector<Voter> voters;
   for (const PodFacts& pod : in.pods) {
@@ -40,7 +42,7 @@ std::vector<Voter> MustReport(const Snapshot& in) {
   }
   for (const SidecarFacts& sidecar : in.sidecars) {
     if (!sidecar.connected || FindPod(in, sidecar.pod_uid) != nullptr) continue;
-    // Its stream outlives it: a machine that is off.
+    // The stream outlives its sidecar if the machine is switched off.
     if (IsProvenDead(in, sidecar.pod_uid)) continue;
     voters.push_back({sidecar.pod_uid, sidecar.pod_name, true});
   }
@@ -51,8 +53,8 @@ bool MayFork(const Snapshot& in) {
   return in.job.spec.elastic_policy.on_quorum_loss == api::OnQuorumLoss::kRestartFromCheckpoint;
 }
 
-// It has never been heard by this operator, which has only just taken the job over: that is no
-// silence.
+// This operator has only just taken over the job, so a sidecar that never connected is not silent
+// yet.
 bool MayBeOnItsWay(const Snapshot& in, const std::string& uid) {
   return in.now < HeardAllBy(in) && FindSidecar(in, uid) == nullptr;
 }
@@ -69,15 +71,15 @@ bool SomebodyTrains(const Snapshot& in) {
   });
 }
 
-// The record was deleted in the middle of a recovery: some pods have made way for its lineage and
-// take part in no lower one, whatever the others can.
+// The record was deleted during a recovery: some pods have already joined its lineage and take part
+// in no lower one, whatever the other pods can do.
 bool WasCutShort(const Snapshot& in) {
   return in.lineage == 0 &&
          membership::EpochLineage(in.job.status.epoch) > membership::EpochLineage(in.view->epoch);
 }
 
-// Where nobody says that its view trains: since when none can; nullopt where nothing says so
-// either.
+// If no sidecar reports that its view trains: since when none can; nullopt if no sidecar reports
+// anything.
 std::optional<Time> StalledSince(const Snapshot& in) {
   bool known = false, all_dead = true;
   Time since = in.view_since;
@@ -89,7 +91,7 @@ std::optional<Time> StalledSince(const Snapshot& in) {
     known = true;
     since = std::max(since, FindSidecar(in, pod.uid)->unable_since);
   }
-  if (all_dead) return Time();  // there is nothing to wait for
+  if (all_dead) return Time();  // no pod can report any more, so there is no reason to wait
   return known ? std::optional(since) : std::nullopt;
 }
 
@@ -102,7 +104,7 @@ void WaitFor(PlanContext& plan, const std::vector<std::string>& waits) {
       Names(waits), kHelp);
 }
 
-// What the former leader said may still be so.
+// What the former operator reported may still be true.
 void WaitForTheSidecars(PlanContext& plan) {
   plan.LookAgainAt(HeardAllBy(plan.in));
   const api::Condition* before = plan.in.job.status.Find("Rebuilding");
@@ -117,7 +119,8 @@ void AwaitReports(PlanContext& plan, const std::vector<std::string>& waits) {
                                    plan.in.lineage, Names(waits));
 }
 
-// Its members may decide the next one by themselves, and mostly have within kStallSaid.
+// The view's members may decide the next one by themselves, and have mostly done so within
+// kStallSaid.
 void LeaveItToTheView(PlanContext& plan, Time since) {
   if (plan.in.now < since + kStallSaid) return plan.LookAgainAt(since + kStallSaid);
   plan.LookAgainAt(since + kStallPatience);
@@ -138,7 +141,7 @@ void Begin(PlanContext& plan) {
   for (const Voter& voter : MustReport(in)) {
     if (!voter.connected) waits.push_back(voter.text);
   }
-  // Only where it can come to an end: till then the view may still go on by itself.
+  // The recovery begins only if it can end: until then the view may still go on by itself.
   if (!waits.empty() && !MayFork(in)) return WaitFor(plan, waits);
   plan.out.recover = membership::EpochLineage(in.view->epoch) + 1;
   plan.out.recover_event = {
@@ -149,15 +152,15 @@ void Begin(PlanContext& plan) {
       ""};
 }
 
-// A view of which its sidecar has yet to tell.
+// A connected sidecar is in a view that it has not reported yet.
 bool SomebodyHasAView(const Snapshot& in) {
   return std::any_of(in.sidecars.begin(), in.sidecars.end(), [](const SidecarFacts& sidecar) {
     return sidecar.connected && sidecar.epoch != 0;
   });
 }
 
-// The record is gone, or it is not known whether it was ever made, and no sidecar has told of a
-// view. Who makes way says whether it has one.
+// The record is gone, or was perhaps never created, and no sidecar has reported a view. Each pod
+// that joins the new lineage reports whether it has one.
 void BeginWithoutRecord(PlanContext& plan) {
   const Snapshot& in = plan.in;
   plan.stall_reason = "RecordLost";
@@ -215,8 +218,8 @@ void AddIgnoredEvent(PlanContext& plan, const std::vector<std::string>& ignored)
                   Names(ignored)));
 }
 
-// A step needs every member of its view, so a pod that holds the newest view holds its steps, and
-// the rebuild counts what is left. Of a newer view nobody has reported; its steps went unheard.
+// A step needs every member of its view, so any pod with the newest view has completed its steps,
+// and the rebuild counts the lost ones. If the recovery found a newer view, its steps are unknown.
 std::string GoesOnWith(const Snapshot& in, const membership::View& view) {
   std::string text =
       fmt::format("goes on with {} as epoch {}, from epoch {}", Plural(view.pods.size(), "pod"),

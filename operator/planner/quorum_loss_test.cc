@@ -1,4 +1,4 @@
-// When no view can train any more: which pods are waited for, and what comes of it (rule 9).
+// No view can train any more: which pods are waited for, and with which result (rule 9).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ TEST(QuorumLossPlanTest, ThatNobodyTrainsIsSaidWhenItLastsAndIsNoEvent) {
 TEST(QuorumLossPlanTest, OneSilentPodWithoutProofBlocksAndIsNamed) {
   Stalled job(4);
   job.ProvenDead(1).ProvenDead(2).Silent(3);
-  job.Pod(3).deleting = true;  // no proof
+  job.Pod(3).deleting = true;  // that is no proof
   Decision out = Plan(job.in);
   EXPECT_EQ(out.recover, 0u);
   const api::Condition* rebuilding = out.status.Find("Rebuilding");
@@ -138,9 +138,9 @@ TEST(QuorumLossPlanTest, ARecoveryThatWasDeletedWithItsRecordIsBegunAgainThoughO
   EXPECT_EQ(Plan(job.in).recover, 0u);
 }
 
-// ---- An operator that has just begun to lead has heard nobody yet.
+// ---- A new leader has no reports yet.
 
-// The record was deleted before anybody told of its view, or nobody knows whether it was made.
+// The record was deleted before a view was reported, or was perhaps never created.
 TEST(QuorumLossPlanTest, ALineageOfWhichNobodyKnowsAViewIsNotBegunTwice) {
   Stalled job(2);
   job.in.view = nullptr;
@@ -167,7 +167,7 @@ TEST(QuorumLossPlanTest, ALineageOfWhichNobodyKnowsAViewIsNotBegunTwice) {
   job.in.taken_over = job.in.now;
   EXPECT_EQ(Plan(job.in).recover, 0u) << "others may be on their way to this operator";
 
-  job.QuorumLost({0});  // with the record of lineage 2, which has no view
+  job.QuorumLost({0});  // the record is at lineage 2 and has no view
   job.in.taken_over = {};
   out = Plan(job.in);
   EXPECT_EQ(out.first_view, nullptr);
@@ -178,7 +178,7 @@ TEST(QuorumLossPlanTest, ALineageOfWhichNobodyKnowsAViewIsNotBegunTwice) {
   EXPECT_EQ(out.first_view->epoch, membership::MakeEpoch(2, 1));
   EXPECT_EQ(out.first_view->reason, membership::Reason::kBootstrap);
   EXPECT_THAT(PodsOf(out.first_view), ElementsAre("digits-worker-0", "digits-worker-1"));
-  // It has never trained, so nothing is lost and nothing begins again.
+  // The job has never trained, so nothing is lost and nothing begins again.
   EXPECT_THAT(Reasons(out), testing::Not(testing::Contains("StartedAgain")));
   EXPECT_THAT(out.status.Find("Rebuilding")->message, HasSubstr("founded again"));
   job.in.job.status = out.status;
@@ -246,7 +246,7 @@ TEST(QuorumLossPlanTest, WhereTheStepsThatAreLostAreCountedIsSaid) {
 TEST(QuorumLossPlanTest, StepsThatNobodyWhoLivesHasCountedAreSaidToBeSo) {
   Stalled job(3);
   job.QuorumLost({0}).ProvenDead(1).ProvenDead(2);
-  // Pod 0 was cut off when the two others went on.
+  // Pod 0 was cut off when the two others continued.
   membership::View newer =
       membership::BootstrapView({job.Sidecar(1).candidate, job.Sidecar(2).candidate}, 1);
   newer.parent = job.in.view->epoch;
@@ -266,8 +266,8 @@ TEST(QuorumLossPlanTest, AReportOfAPodThatDiedSinceCountsForNothing) {
   EXPECT_THAT(PodsOf(Plan(job.in).first_view), ElementsAre("digits-worker-0"));
 }
 
-// A machine that is off closes no connection: for a while its stream stands and says what it last
-// said.
+// A machine that is switched off closes no connection: for a while its stream stays open, with its
+// last report.
 TEST(QuorumLossPlanTest, AProofInTheStatusCountsWhenTheObjectIsGoneAndTheStreamStillStands) {
   Stalled job(4);
   job.ProvenDead(1).ProvenDead(2).Sidecar(3).able = true;
@@ -280,7 +280,7 @@ TEST(QuorumLossPlanTest, AProofInTheStatusCountsWhenTheObjectIsGoneAndTheStreamS
   EXPECT_THAT(PodsOf(out.first_view), ElementsAre("digits-worker-0"));
 }
 
-// The taint that proved it has been taken off again, or this pod is of an old cache.
+// The taint that proved the death was removed, or this pod is from an outdated cache.
 TEST(QuorumLossPlanTest, AProofInTheStatusCountsWhateverThePodsObjectSaysNow) {
   Stalled job(4);
   job.ProvenDead(1).ProvenDead(2).Silent(3);
@@ -314,7 +314,7 @@ TEST(QuorumLossPlanTest, ThoseWhoCanBeHeardAreWaitedForUnderEitherPolicy) {
   EXPECT_EQ(Plan(job.in).first_view, nullptr);
 }
 
-// Nothing of these pods is known but that they are in the view.
+// Only that these pods are in the view is known.
 Stalled& Unheard(Stalled& job, const std::vector<int>& indexes) {
   for (const int index : indexes) {
     std::erase_if(job.in.sidecars, [&](const SidecarFacts& s) { return s.pod_uid == Uid(index); });

@@ -1,5 +1,5 @@
-// Phase 8: which deleted pods may go. Our finalizer keeps the object of a pod, so that what the
-// kubelet says last is not lost with it; it comes off when the death is proven, or doesn't matter.
+// Phase 8: which deleted pods may disappear. Our finalizer keeps the object of a pod, and with it
+// the kubelet's last report; it is removed when the death is proven or doesn't matter.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,28 +11,28 @@
 namespace ringmaster::planner {
 namespace {
 
-// After its grace period is over: how long a deleted pod may stay before we say why.
+// How long after its grace period a deleted pod may exist before we report why.
 constexpr std::chrono::seconds kHeldPatience{10};
 
-// No view was ever told to it. The mark is on the pod before its sidecar is told of one.
+// The pod was never told of a view: the annotation is written before its sidecar learns of one.
 bool NeverTookPart(const PlanContext& plan, const PodFacts& pod) {
   return pod.http.empty() && FindSidecar(plan.in, pod.uid) == nullptr && !InView(plan.in, pod.uid);
 }
 
-// Empty: it stays.
+// Empty: the finalizer stays.
 std::string WhyRelease(const PlanContext& plan, const PodFacts& pod) {
   if (JobHasEnded(plan.in)) return "the job has ended";
   if (!pod.deleting) return "";
   if (!pod.scheduled) return "it never had a node";
   if (NeverTookPart(plan, pod)) return "it never took part";
   if (!pod.proven_dead) return "";
-  // A member's proof may be asked for until there is a view without it: first it goes into the
+  // A member's proof may be needed until there is a view without it, so it first goes into the
   // status, which outlives the object.
   const bool is_kept = IsKeptProof(plan.in, pod.uid);
   return InView(plan.in, pod.uid) && !is_kept ? "" : pod.proof;
 }
 
-// Why nothing proves the death so far, and what would.
+// Says why nothing proves the death so far, and what would.
 std::string WhyHeld(const PlanContext& plan, const PodFacts& pod) {
   const NodeFacts* node = FindNode(plan.in, pod.node);
   const char* state = node == nullptr ? "is not known here (no such node, or no rights to read it)"
@@ -59,14 +59,15 @@ void KeepProofs(PlanContext& plan) {
   if (plan.outcome.ended()) return kept.clear();
   std::erase_if(kept, [&](const std::string& uid) { return !InView(plan.in, uid); });
   for (const PodFacts& pod : plan.in.pods) {
-    // The objects of the others stay, and so do their proofs, until there is a view without these.
+    // Further members keep their objects, and so their proofs, until there is a view without the
+    // first.
     if (kept.size() >= kMostUids) return;
     if (!pod.proven_dead || !InView(plan.in, pod.uid)) continue;
     if (!IsKeptProof(plan.in, pod.uid)) kept.push_back(pod.uid);
   }
 }
 
-// A proof that may pass (a taint) is written down where it stays.
+// Records a proof that may disappear (a taint) in an annotation.
 void WriteProof(PlanContext& plan, const PodFacts& pod) {
   if (!pod.proven_dead || pod.all_terminated || !pod.vouched.empty()) return;
   plan.out.annotations.push_back({pod.name, api::kProvenAnnotation, pod.proof});
@@ -74,9 +75,9 @@ void WriteProof(PlanContext& plan, const PodFacts& pod) {
                 pod.name);
 }
 
-// The sidecar knows which kernel it runs on, and the node's object says the same: from then on
-// another boot id of this machine proves that the pod is dead. What the API says alone would not
-// do: a node's status may be older than the pod.
+// Records the boot of a pod's machine once its sidecar and the node's object name the same boot id.
+// From then on another boot id of this machine proves that the pod is dead. The node's object alone
+// would not do, because its status may be older than the pod.
 void WriteBoot(PlanContext& plan, const SidecarFacts& sidecar) {
   const PodFacts* pod = FindPod(plan.in, sidecar.pod_uid);
   if (pod == nullptr || !sidecar.connected || sidecar.boot_id.empty()) return;

@@ -1,4 +1,4 @@
-// Phase 4: which pods there should be.
+// Phase 4: which pods should exist.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,16 +10,16 @@
 namespace ringmaster::planner {
 namespace {
 
-// How long a drained pod may take to leave the view before it goes anyway.
+// How long a drained pod may take to leave the view before it is deleted anyway.
 std::optional<Time> DrainEnd(const PodFacts& pod) {
   if (!pod.drain_since) return std::nullopt;
   return *pod.drain_since + std::chrono::seconds(pod.grace_seconds);
 }
 
-// A pod leaves the view by plan only once somebody is in a view: before that it just goes.
+// A pod leaves a view by plan. Without a view it is deleted at once.
 bool HasLeft(const PlanContext& plan, const PodFacts& pod) { return !InView(plan.in, pod.uid); }
 
-// All pods that train are to leave: with the last of them the job's state would be gone.
+// All training pods are about to leave: the job's state would be lost with the last of them.
 bool NobodyStays(const PlanContext& plan) {
   if (plan.in.view == nullptr || plan.suspended || plan.finishing) return false;
   const auto& members = plan.in.view->pods;
@@ -29,7 +29,7 @@ bool NobodyStays(const PlanContext& plan) {
   });
 }
 
-// `held`: pods that were asked to leave and are not told yet.
+// `held`: pods that should leave but are not told so yet.
 void ReportHeld(PlanContext& plan, const std::vector<std::string>& held) {
   const bool said = plan.in.job.status.Is(kDrainHeld);
   if (held.empty()) {
@@ -54,7 +54,7 @@ void FinishDrains(PlanContext& plan) {
         held.push_back(pod->name);
         continue;
       }
-      // Marked by somebody else (ringmaster drain): the time counts from when we saw it.
+      // Another client set the mark (ringmaster drain): the time counts from when we saw it.
       plan.out.drains.push_back({pod->name, pod->uid, pod->drain_reason});
     }
     if (HasLeft(plan, *pod)) {
@@ -99,17 +99,17 @@ void ScaleDown(PlanContext& plan) {
   for (const PodFacts* pod : staying) Drain(plan, pod, "ScaledDown");
 }
 
-// A pod that waits for a node is kept off those that end; one of them stays after all. Its like is
-// made without that.
+// A waiting pod is kept off nodes that are about to go. If one of these nodes stays after all, the
+// pod is replaced by one without that rule.
 void FreeKeptOff(PlanContext& plan) {
   for (const PodFacts* pod : std::vector(plan.active)) {
     if (!NodeToReturnTo(plan, *pod).empty()) Drain(plan, pod, "NodeStays");
   }
 }
 
-// Pods on nodes that are to go leave when enough others train in their place, so that no pod that
-// waits for the node waits for ever and the job never falls below its size for it. On a node that
-// ends anyway they don't wait longer than kWarnedGrace.
+// Pods on nodes that are about to go leave once enough others train in their place, so that the job
+// never falls below its size. If the node is certain to end, they wait at most kWarnedGrace, so
+// that a cluster that waits for the node is not delayed for ever.
 void DrainWarned(PlanContext& plan) {
   std::vector<const PodFacts*> warned;
   int others = 0;
@@ -120,7 +120,8 @@ void DrainWarned(PlanContext& plan) {
       ++others;
     }
   }
-  // Which pods leave first: not in the ring; on a node that ends; with a high index.
+  // Order of leaving: pods outside the ring, then those on a node that is certain to end, then
+  // those with a high index.
   std::sort(warned.begin(), warned.end(), [&](const PodFacts* a, const PodFacts* b) {
     const auto rank = [&](const PodFacts* pod) {
       return std::tuple(!InView(plan.in, pod->uid), plan.warned.at(pod->uid).ends, pod->index);
@@ -143,7 +144,7 @@ void DrainWarned(PlanContext& plan) {
   }
 }
 
-// Ended pods whose end is in the status (of the API server, not only in ours) make room.
+// Deletes ended pods whose end is in the API server's status, and not only in ours.
 void RemoveEnded(PlanContext& plan) {
   for (const PodFacts& pod : plan.in.pods) {
     if (pod.ended() && !pod.deleting && pod.phase != PodPhase::kSucceeded &&
@@ -153,18 +154,18 @@ void RemoveEnded(PlanContext& plan) {
   }
 }
 
-// All pods that the user asks for are made at once; those that find no room wait for it, gated or
-// Pending, while the others train (gang.cc bounds how often a job grows by what appears).
+// Creates all missing pods at once. Those that find no room wait for it, gated or Pending, while
+// the others train (gang.cc bounds how often a job grows because capacity appeared).
 void Grow(PlanContext& plan) {
-  // What the flavours of its admission want of new pods is not known.
+  // The changes that the queue's flavours require for new pods are unknown.
   if (plan.in.queue && plan.in.queue->changes == nullptr) return;
   std::set<int> taken;
-  // A pod that is about to leave, or out of reach, has its successor by then.
+  // The successor of a leaving or unreachable pod is counted instead of it.
   std::size_t have = Staying(plan).size();
   for (const PodFacts& pod : plan.in.pods) {
     taken.insert(pod.index);
-    // It may be that the job has finished and we don't know yet: it keeps its place until phase 2
-    // has judged.
+    // The job may have finished without our knowing it yet: the pod keeps its place until phase 2
+    // has evaluated it.
     if (pod.phase == PodPhase::kSucceeded && !pod.leaving()) ++have;
   }
   const bool replacing = !plan.in.job.status.start_time.empty() &&
@@ -189,7 +190,7 @@ void Drain(PlanContext& plan, const PodFacts* pod, const std::string& reason) {
 
 void Size(PlanContext& plan) {
   if (plan.finishing) {
-    // Nothing is rebuilt: a pod that isn't in the last view has nothing to do here any more.
+    // Nothing is rebuilt any more: a pod outside the last view is not needed.
     for (const PodFacts& pod : plan.in.pods) {
       const bool outside = plan.in.view != nullptr && !InView(plan.in, pod.uid);
       if (outside && !pod.deleting && !pod.ended() && !IsAboutToFail(plan, pod)) {

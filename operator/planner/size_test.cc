@@ -1,4 +1,4 @@
-// Which pods there should be: which leave, which are deleted, which names are free.
+// Which pods should exist: which leave, which are deleted, which names are free.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// What the planner looks at: one job as it was at one moment. Observed once for each reconcile,
-// never changed after.
+// The planner's input: one job at one moment. It is observed once for each reconcile and never
+// changed afterwards.
 #pragma once
 
 #include <chrono>
@@ -28,10 +28,10 @@ enum class PodPhase { kPending, kRunning, kSucceeded, kFailed };
 
 // Why a kubelet can't start a pod's containers.
 struct Unstartable {
-  // ImagePullFailed, ContainerCrashes, ContainerNotStarted, VolumeNotMounted; empty: nothing.
+  // ImagePullFailed, ContainerCrashes, ContainerNotStarted, VolumeNotMounted; empty: no problem.
   std::string reason;
-  std::string what;     // for people: which container, which image
-  std::string message;  // the kubelet's
+  std::string what;     // for people: the container and its image
+  std::string message;  // from the kubelet
   explicit operator bool() const { return !reason.empty(); }
 };
 
@@ -48,44 +48,45 @@ struct PodFacts {
   PodPhase phase = PodPhase::kPending;
   bool scheduled = false;
   bool deleting = false;
-  bool gated = false;           // our scheduling gate is on it
-  bool grouped = false;         // it is in a PodGroup of Kubernetes
-  bool all_terminated = false;  // every container, as the kubelet wrote it
-  // It can never again say, store or compute anything (docs/proof-of-death.md). Nothing else counts
-  // as death where safety depends on it: an object that is gone or `ended` may still run somewhere.
+  bool gated = false;           // it has our scheduling gate
+  bool grouped = false;         // it is in a Kubernetes PodGroup
+  bool all_terminated = false;  // the kubelet has reported every container as terminated
+  // The pod can never again send, store or compute anything (docs/proof-of-death.md). Only this
+  // counts as death where safety depends on it: a pod without an object, or that has `ended`, may
+  // still run.
   bool proven_dead = false;
-  std::string proof;  // which proof, for people; empty: none
+  std::string proof;  // the proof, for people; empty: none
   Time created;
-  std::optional<Time> admitted_at;  // annotation ringmaster.dev/admitted: when its gate was lifted
+  std::optional<Time> admitted_at;  // annotation ringmaster.dev/admitted: when its gate was removed
   std::string topology;             // annotation ringmaster.dev/topology
   bool calls_for_nodes = false;     // annotation ringmaster.dev/calls-for-nodes
-  // Annotations of autoscalers that the operator has put on it, so that they leave it where it is.
+  // Annotations that the operator has set so that autoscalers don't move the pod.
   std::vector<std::string> shields;
-  std::optional<Time> running_since;        // the worker container's
-  std::optional<Time> ended_at;             // the worker container's
-  std::optional<int> exit_code;             // the worker container's; 128+n for signal n
-  std::optional<ContainerEnd> failed_init;  // because of which the worker never ran
-  std::string last_words;                   // in the log of the container that failed
-  bool lingers = false;                     // the worker has ended, containers beside it run on
-  std::string reason;               // Evicted, OOMKilled, DisruptionTarget's, ...; empty: none
-  std::string waiting;              // for a node, for people: "Unschedulable: ..."
-  bool preparing = false;           // a kubelet has it, and no container of it has begun
-  Unstartable unstartable;          // why its containers can't start
-  std::string drain_reason;         // annotation ringmaster.dev/drain
+  std::optional<Time> running_since;        // of the worker container
+  std::optional<Time> ended_at;             // of the worker container
+  std::optional<int> exit_code;             // of the worker container; 128+n for signal n
+  std::optional<ContainerEnd> failed_init;  // the reason why the worker never ran
+  std::string last_words;                   // last line in the log of the container that failed
+  bool lingers = false;                     // the worker has ended, other containers run on
+  std::string reason;        // Evicted, OOMKilled, the one of DisruptionTarget, ...; empty: none
+  std::string waiting;       // why it has no node, for people: "Unschedulable: ..."
+  bool preparing = false;    // a kubelet has accepted it, and none of its containers has begun
+  Unstartable unstartable;   // why its containers can't start
+  std::string drain_reason;  // annotation ringmaster.dev/drain
   std::optional<Time> drain_since;  // annotation ringmaster.dev/drain-since
   int grace_seconds = 30;
   std::string http;                  // annotation ringmaster.dev/http
-  std::optional<Time> delete_at;     // deletionTimestamp: when its grace period is over
-  bool has_finalizer = false;        // ours
-  bool accepted = false;             // a kubelet has taken it up
-  std::optional<Time> accepted_at;   // when
+  std::optional<Time> delete_at;     // deletionTimestamp: when its grace period ends
+  bool has_finalizer = false;        // our own finalizer
+  bool accepted = false;             // a kubelet has accepted it
+  std::optional<Time> accepted_at;   // when a kubelet accepted it
   std::string boot;                  // annotation ringmaster.dev/boot
   std::string vouched;               // annotation ringmaster.dev/proven-dead
   std::string held_why;              // annotation ringmaster.dev/held
   std::string warned;                // annotation ringmaster.dev/warned
   std::optional<Time> warned_since;  // annotation ringmaster.dev/warned-since
-  // Annotation ringmaster.dev/announced: of which nodes an end was announced when it was made, and
-  // which.
+  // Annotation ringmaster.dev/announced: the ends of nodes that were announced when it was created,
+  // reasons by node.
   std::map<std::string, std::string> announced;
 
   bool ended() const {
@@ -107,31 +108,33 @@ struct NodeFacts {
   bool ready = false;          // condition Ready is True
   bool unschedulable = false;  // cordoned
   std::string boot_id;
-  std::string machine;  // machine id and system uuid: which machine has this name
+  std::string machine;  // machine id and system uuid: identifies the machine with this name
   std::vector<TaintFacts> taints;
-  std::string place;  // where it is, from the largest part of the topology to the smallest
+  std::string place;  // its place in the topology, from the largest area to the smallest
 
-  // What a pod remembers of the boot that it runs in.
+  // Identifies the boot in which a pod runs.
   std::string BootRecord() const { return boot_id + " " + machine; }
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
 
 // A sidecar that has registered since the operator started: its registration, with the epoch of the
-// newest view that it has installed since, and what it has reported.
+// newest view that it has installed since, and its reports.
 struct SidecarFacts : job::Registration {
-  bool connected = false;  // its stream stands
+  bool connected = false;  // its stream is open
   bool ready = false;
   std::vector<std::uint32_t> missing_slots;
   std::optional<Time> ready_since;
-  membership::Candidate candidate;   // of the newest Readiness
+  membership::Candidate candidate;   // from its newest readiness report
   std::uint64_t finished_epoch = 0;  // 0: not finished
-  bool able = false;                 // in a view that can train, as far as it knows
-  Time unable_since;                 // where it is not `able`; at the earliest when it registered
-  std::optional<int> last_exit;  // code of the worker that ended last, if that was not asked for
-  std::optional<membership::RecoveryReport> report;  // its newest
+  bool able = false;                 // its view can train, as far as it knows
+  Time unable_since;                 // if it is not `able`; not before it registered
+  // Exit code of the worker that ended last, unless that was requested.
+  std::optional<int> last_exit;
+  std::optional<membership::RecoveryReport> report;  // its newest report
   std::vector<job::Stall> stalls;                    // tensors that wait for ranks
-  Time stalls_at;                                    // when they were told
-  // A planned change waits for the end of a step there: no worker of it has ended one since.
+  Time stalls_at;                                    // when they were reported
+  // Since when a planned change has waited for a step to end: no worker of this pod has ended one
+  // since.
   std::optional<Time> step_awaited_since;
 };
 
@@ -140,36 +143,39 @@ class SnapshotIndex;
 struct Snapshot {
   api::HorovodJob job;
   std::vector<PodFacts> pods;  // by index
-  // As far as they are known: of these pods, that these pods were told of, and all of which an end
-  // is announced.
+  // As far as they are known: the nodes of these pods, the nodes named in announcements on these
+  // pods, and all nodes whose end is announced.
   std::vector<NodeFacts> nodes;
-  std::vector<std::string> disruption_taints;  // keys that announce the end of a node
+  std::vector<std::string> disruption_taints;  // keys of taints that announce the end of a node
   std::vector<SidecarFacts> sidecars;
-  std::vector<job::WorkerExit> exits;  // those that are not in the status yet
-  membership::ViewPtr view;  // the newest known: of the record or reported by a sidecar; null: none
+  std::vector<job::WorkerExit> exits;  // exits that the status doesn't count yet
+  membership::ViewPtr view;  // the newest known one, from the record or a sidecar; null: none
   // When this operator first saw `view`.
   Time view_since;
-  // When it first looked at the job, if another one has begun it; else long ago. Sidecars that it
-  // has not heard by then may be on their way to it.
+  // When this operator first saw the job, if another operator has begun it; else long ago. Sidecars
+  // that have not connected by now may still do so.
   Time taken_over;
-  // Of the record: above the lineage of `view` while a recovery from quorum loss is under way. 0:
-  // no record.
+  // The record's lineage; it is above that of `view` while a recovery from quorum loss is in
+  // progress. 0: there is no record.
   std::uint64_t lineage = 0;
-  std::vector<job::Rebuild> rebuilds;  // newest known figures for each epoch, by epoch
-  // Where the job stands in its queue of Kueue; absent: it is in none.
+  std::vector<job::Rebuild> rebuilds;  // the newest known figures for each epoch, by epoch
+  // What the job's Kueue queue allows it; absent: it is in no queue.
   std::optional<kueue::Standing> queue;
-  // How many of the gated pods would find a node at the same time; absent: nobody counts the nodes.
+  // How many of the waiting pods would find a node at the same time; absent: free capacity is not
+  // tracked.
   std::optional<scheduler::GangFit> gang_fit;
-  // So long pods may stand Pending for nodes that an autoscaler makes; absent: there is none.
+  // How long pods may stand Pending for nodes that an autoscaler makes; absent: there is no
+  // autoscaler.
   std::optional<std::chrono::seconds> nodes_within;
-  // Pods of it that are to leave for more important jobs.
+  // Pods of the job that should leave for more important jobs.
   std::vector<scheduler::PodDemand> demands;
-  // The API server has refused pods of the job, and it is too early to ask for them again.
+  // The API server has refused pods of the job, and it is too early for another try.
   bool creation_waits = false;
-  // A PodGroup keeps its pods together: the scheduler decides when they start, and nobody counts.
+  // A PodGroup keeps the job's pods together: the Kubernetes scheduler decides when they start, and
+  // free capacity is not counted.
   bool grouped = false;
   Time now;
-  // While the planner looks at it; it changes nothing of what is said here.
+  // Set while the planner works on the snapshot; it only makes look-ups faster.
   mutable const SnapshotIndex* index = nullptr;
 };
 

@@ -2,7 +2,7 @@
 
 namespace ringmaster::planner {
 
-// Of two with one uid the first counts.
+// If two entries have the same uid, the first one counts.
 SnapshotIndex::SnapshotIndex(const Snapshot& in) {
   for (const PodFacts& pod : in.pods) pods_.emplace(pod.uid, &pod);
   for (const SidecarFacts& sidecar : in.sidecars) sidecars_.emplace(sidecar.pod_uid, &sidecar);

@@ -1,7 +1,7 @@
-// Finds pods and sidecars of a snapshot by the uid of their pod, at once: a look at a job of a
-// thousand pods asks for thousands of them.
+// Finds pods and sidecars of a snapshot by the uid of their pod in constant time: a plan for a job
+// of a thousand pods needs thousands of look-ups.
 //
-// Valid as long as the snapshot stays as it is. Private to the planner.
+// Valid while the snapshot is unchanged. Private to the planner.
 #pragma once
 
 #include <string>
@@ -38,11 +38,11 @@ class SnapshotIndex {
   Table<SidecarFacts> sidecars_;
   Table<NodeFacts> nodes_;
   std::unordered_set<std::string_view> members_;
-  std::unordered_set<std::string_view> proven_dead_;  // that the status says
+  std::unordered_set<std::string_view> proven_dead_;  // according to the status
   std::unordered_set<std::string_view> accounted_;
 };
 
-// What the planner asks a snapshot is answered by this index while it stands.
+// While this object exists, look-ups in the snapshot use its index.
 class WithIndex {
  public:
   explicit WithIndex(const Snapshot& in) : in_(in), index_(in), before_(in.index) {

@@ -1,4 +1,4 @@
-// When nobody holds the state any more: the job starts again from its checkpoint.
+// No pod has the state any more: the job starts again from its checkpoint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,7 +72,7 @@ TEST(StartAgainTest, FreshWorkersAreNotStartedAgain) {
   }
 }
 
-// All workers of a ring of two were ended like that, in pods that live; others are there.
+// All workers of a ring of two ended with this code, in living pods; their successors exist.
 Stalled KilledInPlace(int exit_code) {
   Stalled job(2);
   job.QuorumLost({0, 1});
@@ -86,7 +86,7 @@ Stalled KilledInPlace(int exit_code) {
   return job;
 }
 
-// The record has the view that `job` was given.
+// The record has the view that was decided for `job`.
 Decision Begun(Stalled job) {
   const Decision out = Plan(job.in);
   EXPECT_NE(out.first_view, nullptr);
@@ -170,7 +170,7 @@ TEST(StartAgainTest, WhatIsNobodysFaultOrCountedAlreadyIsNoFaultWhenTheJobStarts
   drained.Pod(0).drain_reason = drained.Pod(1).drain_reason = "Evicted";
   drained.Add(2).Add(3).QuorumLost({2, 3});
   EXPECT_EQ(Begun(drained).status.faults, 0);
-  Stalled lost(2);  // with their nodes
+  Stalled lost(2);  // lost with their nodes
   lost.ProvenDead(0).ProvenDead(1).Add(2).Add(3).QuorumLost({2, 3});
   lost.Pod(0).reason = lost.Pod(1).reason = "NodeLost";
   EXPECT_EQ(Begun(lost).status.faults, 0);

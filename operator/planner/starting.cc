@@ -1,4 +1,4 @@
-// Of phase 9: what pods wait for before they run, a node first and then their containers.
+// Part of phase 9: what pods wait for before they run, first a node and then their containers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,16 +8,16 @@
 namespace ringmaster::planner {
 namespace {
 
-// Until then nobody has to ask why a pod's containers are not there yet.
+// A pod's containers may take this long to start before anything is reported.
 constexpr std::chrono::seconds kUsualStart{30};
-// So long a worker may take to init() before anybody has to be told.
+// A worker may take this long until init() before anything is reported.
 constexpr std::chrono::seconds kUsualInit{5};
 constexpr std::size_t kTexts = 3;
 
-// Which pods wait for what, in the order of the pods.
+// Collects which pods wait for what, in the order of the pods.
 class Waiting {
  public:
-  // Pods with the same `what` stand together; `message` is the first one's.
+  // Pods with the same `what` form a group, with the first pod's `message`.
   void Add(const std::string& pod, const std::string& what, const std::string& message = "") {
     auto at = std::find_if(groups_.begin(), groups_.end(),
                            [&](const Group& group) { return group.what == what; });
@@ -59,7 +59,7 @@ class Waiting {
   std::vector<Group> groups_;
 };
 
-// An event tells of the beginning of a trouble; how it goes on stands in the condition.
+// An event reports the beginning of a problem; the condition shows its course.
 bool IsNews(const PlanContext& plan, const std::string& type, const std::string& reason) {
   const api::Condition* before = plan.in.job.status.Find(type);
   return before == nullptr || before->status || before->reason != reason;
@@ -96,7 +96,8 @@ void SetScheduled(PlanContext& plan) {
   SetCondition(plan, "Scheduled", all, reason, std::move(message));
 }
 
-// True once as many pods run as can train; False while something keeps containers from starting.
+// True once as many pods run as the job needs to train; False while a problem keeps containers from
+// starting.
 void SetStarted(PlanContext& plan) {
   Waiting waiting;
   std::string reason;
@@ -110,7 +111,8 @@ void SetStarted(PlanContext& plan) {
     return SetCondition(plan, "Started", false, reason, waiting.Text());
   }
   const api::Condition* before = plan.in.job.status.Find("Started");
-  // What a pod that is still prepared waits for is not always known at once: nothing is mended yet.
+  // The reason why a pod's containers don't start is not always known at once, so a preparing pod
+  // does not mean that the problem is over.
   const bool waits = std::any_of(plan.active.begin(), plan.active.end(),
                                  [](const PodFacts* pod) { return pod->preparing; });
   if (before != nullptr && !waits) {

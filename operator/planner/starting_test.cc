@@ -1,4 +1,4 @@
-// What a job says of pods that don't come to run.
+// What a job's status says about pods that don't start.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ TEST(StartingTest, ATroubleIsNotOverBeforeThePodsAreNoLongerPrepared) {
   World world = OfBadImage(2);
   world.Settle();
   for (int i = 0; i < 2; ++i) world.Pod(i).unstartable = {};
-  world.Pod(1).preparing = true;  // and this operator, say, leads since a moment ago
+  world.Pod(1).preparing = true;  // and this operator, for instance, has just begun to lead
   const Decision unknown = Plan(world.in);
   EXPECT_EQ(unknown.status.Find("Started")->reason, "ImagePullFailed");
   EXPECT_FALSE(unknown.status.Is("Started"));

@@ -26,13 +26,13 @@ void SetCondition(PlanContext& plan, const std::string& type, bool on, std::stri
 
 namespace {
 
-// Of a ring: 100 KB of JSON. A status of megabytes doesn't fit into etcd.
+// Ranks shown in the status: 100 KB of JSON. A status of megabytes would not fit into etcd.
 constexpr std::size_t kMostRanks = 1000;
 
 using membership::EpochText;
 
-// Members of the newest view that are gone, or that say they are not in it yet. A first view is not
-// rebuilt: it is on its way to its members.
+// Members of the newest view that are gone, or have not installed it yet. For a first view the
+// latter don't count: it is only on its way to its members.
 std::vector<std::string> NotInRing(const PlanContext& plan) {
   std::vector<std::string> names;
   if (plan.in.view == nullptr) return names;
@@ -55,7 +55,7 @@ std::string WhySuspended(const PlanContext& plan) {
   return "the job is not suspended any more; the pods of before are waited for, they still end";
 }
 
-// The view that has become too small is an event already; that nobody trains in it is another.
+// The smaller view has an event already; that it is too small to train is another one.
 void SetHeld(PlanContext& plan, const std::string& message) {
   constexpr char kReason[] = "BelowMinReplicas";
   const api::Condition* before = plan.in.job.status.Find("Running");
@@ -63,8 +63,8 @@ void SetHeld(PlanContext& plan, const std::string& message) {
   SetCondition(plan, "Running", false, kReason, message);
 }
 
-// That workers don't call init() is said when enough pods have run for a moment: until then they
-// are just being started.
+// Workers that don't call init() are reported only when enough pods have run for a moment: before,
+// they are just starting.
 void SetBeginning(PlanContext& plan) {
   constexpr char kReason[] = "WaitingForInit";
   const std::string message = WaitingForInit(plan);
@@ -96,7 +96,7 @@ void SetRunning(PlanContext& plan) {
   SetCondition(plan, "Running", true, "Training", size);
 }
 
-// What a recovery from quorum loss waits for is said once, as an event too.
+// What a recovery from quorum loss waits for is also emitted as an event, once.
 bool SetStalled(PlanContext& plan) {
   if (plan.stall_reason.empty()) return false;
   const api::Condition* before = plan.in.job.status.Find("Rebuilding");
@@ -122,7 +122,7 @@ void SetRebuilding(PlanContext& plan) {
                            Names(names)));
 }
 
-// Ranks that others wait for and that don't come. They may compute for long, or never ask.
+// Ranks that others wait for. They may compute for a long time, or never submit the tensor.
 void SetRanksMissing(PlanContext& plan) {
   constexpr char kType[] = "RanksMissing";
   const bool runs = !plan.outcome.ended() && !plan.suspended && !plan.finishing;
@@ -164,12 +164,12 @@ void SetEnd(PlanContext& plan) {
   status.completion_time = api::FormatTime(plan.in.now);
   plan.AddEvent(plan.outcome.failed, plan.outcome.succeeded ? "Succeeded" : plan.outcome.reason,
                 plan.outcome.message);
-  // The job's time to live begins now.
+  // The time to live after the end begins now.
   if (plan.in.job.spec.run_policy.ttl_seconds_after_finished) plan.LookAgainAt(plan.in.now);
 }
 
-// A drain that could not wait any longer for the end of a step, which costs what a loss costs;
-// empty: the newest view is none of that.
+// Describes a drain that could not wait for the end of a step any longer, which costs as much as a
+// loss. Empty if the newest view was not caused by one.
 std::string HowTorn(const PlanContext& plan) {
   const membership::ViewPtr& view = plan.in.view;
   if (view->planned || view->reason != membership::Reason::kPodDrained) return "";
@@ -197,7 +197,7 @@ void SetRing(PlanContext& plan) {
                   fmt::format("epoch {}: world size {}, before {}{}", EpochText(view->epoch),
                               view->ranks.size(), status.world_size, torn));
   }
-  // A recovery from quorum loss has written the lineage that it looks for.
+  // A recovery from quorum loss has already written its new lineage.
   status.epoch = std::max(status.epoch, view->epoch);
   status.world_size = static_cast<int>(view->ranks.size());
   status.ring.clear();
@@ -211,8 +211,8 @@ void SetRing(PlanContext& plan) {
   }
 }
 
-// The job's time begins when as many pods run as can train. What it waited for before, in the queue
-// or for images, is not its own.
+// The job's deadline counts from the moment when as many pods run as the job needs to train.
+// Waiting in a queue or for images does not count.
 void SetRunningSince(PlanContext& plan) {
   api::Status& status = plan.out.status;
   if (plan.suspended || !status.running_since.empty()) return;
@@ -221,7 +221,7 @@ void SetRunningSince(PlanContext& plan) {
   for (const PodFacts* pod : plan.active) {
     if (!pod->running_since) continue;
     ++running;
-    // It has trained before anybody wrote this down: under an earlier version of the operator.
+    // The pod trained before this time was recorded, under an earlier version of the operator.
     if (InView(plan.in, pod->uid))
       since = std::min(since.value_or(plan.in.now), *pod->running_since);
   }
@@ -261,7 +261,7 @@ void CountPods(PlanContext& plan) {
     succeeded += pod.phase == PodPhase::kSucceeded && (plan.finishing || !pod.leaving()) ? 1 : 0;
   }
   status.worker.active = running;
-  // Cleaning up takes nothing away from what was achieved.
+  // Deleting succeeded pods must not lower the number.
   status.worker.succeeded =
       plan.outcome.ended() ? std::max(status.worker.succeeded, succeeded) : succeeded;
   status.replicas = static_cast<int>(plan.active.size());
@@ -290,7 +290,8 @@ std::vector<std::string> DescribeStalls(const Snapshot& in) {
       const Time since = sidecar.stalls_at - std::chrono::milliseconds(stall.waited_ms);
       const std::string what = job::Describe(stall);
       const bool told = std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
-        return text.rfind(what + ", since ", 0) == 0;  // by a rank that has waited for less long
+        // Reported by a rank that has waited less long.
+        return text.rfind(what + ", since ", 0) == 0;
       });
       if (!told) texts.push_back(what + ", since " + api::FormatTime(since));
     }
@@ -301,7 +302,7 @@ std::vector<std::string> DescribeStalls(const Snapshot& in) {
 std::string SuspendedReason(const PlanContext& plan) {
   if (plan.queued) return plan.in.queue->reason;
   if (plan.gives_all) return "Preempted";
-  // Pods of before still end, which have gone for the reason that was said then.
+  // Pods from before still end, for the reason that was reported then.
   const api::Condition* before = plan.in.job.status.Find("Suspended");
   return plan.in.job.Suspended() || before == nullptr ? "Suspended" : before->reason;
 }
@@ -313,7 +314,7 @@ void WriteStatus(PlanContext& plan) {
     SetCondition(plan, "Created", true, "Accepted", "the operator has taken up the job");
   }
   if (plan.suspended) {
-    if (!plan.gives_all) status.start_time.clear();  // its place in the line stays its own
+    if (!plan.gives_all) status.start_time.clear();  // it keeps its place in line
     status.running_since.clear();
     status.times_given_back = 0;
     status.last_given_back_time.clear();
@@ -321,9 +322,9 @@ void WriteStatus(PlanContext& plan) {
     status.start_time = api::FormatTime(plan.in.now);
   }
   SetRunningSince(plan);
-  // How many pods have a node says nothing once they end.
+  // When pods end, the number of pods with a node is of no interest.
   if (!plan.outcome.ended() && !plan.suspended && !plan.finishing) SetStarting(plan);
-  if (plan.suspended) {  // what its pods have or lack, they go
+  if (plan.suspended) {  // its pods are deleted, so their problems don't matter
     std::erase_if(status.conditions, [&plan](const auto& c) {
       return (c.type == "Scheduled" && !plan.queued) || c.type == "Started";
     });

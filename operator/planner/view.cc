@@ -15,8 +15,8 @@ struct Ready {
   Time last;  // when the last of them became ready
 };
 
-// Pods near each other get ranks that are neighbours. Nodes that say nothing of their place come
-// first, by what the sidecars know.
+// Gives neighbouring ranks to pods near each other. Pods on nodes without a known place come first,
+// ordered by what their sidecars know.
 membership::PodOrder ByPlace(const PlanContext& plan) {
   std::map<std::string, std::string> places;  // by node
   for (const NodeFacts& node : plan.in.nodes) places[node.name] = node.place;
@@ -34,7 +34,7 @@ membership::PodOrder ByPlace(const PlanContext& plan) {
 
 Ready FindReady(const PlanContext& plan, bool fresh) {
   Ready ready;
-  // Those that leave soon come last, so that they are not in a first view that has enough others.
+  // Pods that leave soon come last, so that a first view with enough other pods omits them.
   std::vector<const PodFacts*> pods = plan.active;
   std::stable_partition(pods.begin(), pods.end(),
                         [&](const PodFacts* pod) { return plan.Stays(*pod); });
@@ -49,7 +49,7 @@ Ready FindReady(const PlanContext& plan, bool fresh) {
   return ready;
 }
 
-// The largest allowed size that is at most this; 0: none is.
+// The largest allowed size that is not above `most`; 0 if there is none.
 int AllowedSize(const PlanContext& plan, int most) {
   const std::vector<int>& sizes = plan.in.job.spec.elastic_policy.allowed_sizes;
   if (sizes.empty()) return most;
@@ -82,8 +82,8 @@ class Notices {
   PlanContext& plan_;
 };
 
-// A member that has installed nothing gets its view; a pod that is in no view learns which
-// coordinator to ask.
+// Sends its view to a member that has installed none, and to a pod outside the view, which learns
+// the coordinator from it.
 void NotifyView(PlanContext& plan, Notices& notices) {
   const membership::ViewPtr view = plan.in.view;
   if (view == nullptr) return;
@@ -91,21 +91,21 @@ void NotifyView(PlanContext& plan, Notices& notices) {
     const bool member = InView(plan.in, sidecar.pod_uid);
     const PodFacts* pod = FindPod(plan.in, sidecar.pod_uid);
     if (pod != nullptr && pod->leaving() && !member) continue;
-    // A view that is being given up is not joined any more: a pod that comes now may begin the next
+    // A view that is being replaced by a recovery takes no new pods: the pod may be in the next
     // one.
     const bool given_up = plan.in.lineage > membership::EpochLineage(view->epoch);
     if (!member && given_up) continue;
-    // First its address on its pod: an operator that starts anew must see which pods may be in a
-    // view.
+    // The sidecar's address is written on its pod first, so that a new operator can see which pods
+    // may be in a view.
     if (pod != nullptr && !member && pod->http != sidecar.http_address) continue;
-    const bool behind =  // 0, of one that has installed nothing, is of lineage 0
+    const bool behind =  // epoch 0, before the first installed view, has lineage 0
         membership::EpochLineage(sidecar.epoch) < membership::EpochLineage(view->epoch);
     if (!member || behind) notices.One(sidecar, ViewDecidedNotice{view});
   }
 }
 
-// When the pod's processes are killed: its drain's or its deletion's grace is over then. 0: not
-// known.
+// When the pod's processes are killed: at the end of its drain's or its deletion's grace period. 0:
+// unknown.
 std::int64_t LeaveBy(const PodFacts& pod) {
   std::optional<Time> end = pod.delete_at;
   if (pod.drain_since) {
@@ -117,7 +117,7 @@ std::int64_t LeaveBy(const PodFacts& pod) {
 
 void NotifyDrains(PlanContext& plan, Notices& notices) {
   for (const PodFacts* pod : plan.leaving) {
-    // Without a deadline on the pod it is not marked yet: the next look has it.
+    // The pod is not marked yet, so it has no deadline; the next reconcile will have one.
     if (!pod->drain_since && !pod->deleting) continue;
     const DrainNotice drain{
         {pod->uid}, pod->drain_reason.empty() ? "Deleted" : pod->drain_reason, LeaveBy(*pod)};
@@ -140,7 +140,7 @@ void NotifyGone(PlanContext& plan, Notices& notices) {
   }
 }
 
-// Where people and the command line find the sidecar.
+// Records the address at which people and the command line find the sidecar.
 void WriteAddresses(PlanContext& plan) {
   for (const SidecarFacts& sidecar : plan.in.sidecars) {
     const PodFacts* pod = FindPod(plan.in, sidecar.pod_uid);
@@ -159,8 +159,8 @@ membership::ViewPtr BootstrapOf(PlanContext& plan, std::uint64_t lineage) {
   if (ready.candidates.size() < min) return nullptr;
   const bool all = static_cast<int>(ready.candidates.size()) >= plan.wanted;
   if (!all) {
-    // Of those that are ready as many as are a size that is allowed; the others join when they make
-    // the next one.
+    // Takes as many of the ready pods as form an allowed size; the others join when they complete
+    // the next size.
     const int size = AllowedSize(plan, static_cast<int>(ready.candidates.size()));
     if (size < static_cast<int>(min)) return nullptr;
     ready.candidates.resize(static_cast<std::size_t>(size));
@@ -178,8 +178,7 @@ membership::ViewPtr BootstrapOf(PlanContext& plan, std::uint64_t lineage) {
 }
 
 void MakeView(PlanContext& plan) {
-  // Once its first view may have been written, the job is not begun anew beside it: pods may train
-  // in that one.
+  // Once a first view may have been written, no second one is made: pods may train in the first.
   const bool begun = plan.in.job.status.epoch != 0 || plan.in.lineage != 0;
   if (plan.finishing || plan.in.view != nullptr || begun) return;
   plan.out.first_view = BootstrapOf(plan, 1);

@@ -53,7 +53,7 @@ TEST(BootstrapTest, RanksFollowTheTopologyOfTheNodes) {
   EXPECT_THAT(order, ElementsAre("n-1", "n-3", "n-0", "n-2"));
 }
 
-// Somebody has deleted it, and the operator has begun anew: those of the view may only be late.
+// The record was deleted, and the operator was restarted: the pods of the view may only be late.
 TEST(BootstrapTest, AJobThatHasLostItsRecordIsNotFoundedBesideTheRingThatItHas) {
   World world(2);
   world.Running(0).Ready(0).Running(1).Ready(1);

@@ -1,4 +1,4 @@
-// Both clocks of a process, and how long it waits by chance: a simulator has its own.
+// The clocks of a process and its random waits: a simulator has its own.
 //
 // Plain data; the functions are safe from any thread.
 #pragma once
@@ -13,7 +13,7 @@ namespace ringmaster::runtime {
 struct Clock {
   std::function<std::chrono::system_clock::time_point()> wall = std::chrono::system_clock::now;
   std::function<std::chrono::steady_clock::time_point()> steady = std::chrono::steady_clock::now;
-  // The wait and up to an n-th part more.
+  // Returns the wait plus a random part of up to 1/n of it.
   std::function<std::chrono::milliseconds(std::chrono::milliseconds wait, int n)> jitter =
       WithJitter;
 };

@@ -1,9 +1,9 @@
-// Events on their way to the API server: written one by one by a thread of its own, so that nobody
-// waits for them. Where they come faster than that, those that find the queue full are dropped:
-// events are best effort.
+// Events on their way to the API server. A thread of its own writes them one by one, so that no
+// caller waits for a write. When the queue is full, further events are dropped: events are best
+// effort.
 //
-// Thread rule: every method is safe from any thread. The destructor gives up what is not written:
-// Flush before.
+// Thread rule: every method is safe from any thread. The destructor discards events that are not
+// written yet: call Flush before.
 #pragma once
 
 #include <chrono>
@@ -20,13 +20,13 @@ class EventQueue {
  public:
   using Write = std::function<void()>;
 
-  // `dropped` is called for each event that finds no room; it may be null. `limit` 0: all are
-  // dropped, and there is no thread.
+  // `dropped` is called for each event that finds the queue full; it may be null. With `limit` 0
+  // all events are dropped, and there is no thread.
   EventQueue(std::size_t limit, std::function<void()> dropped);
   ~EventQueue();
 
   void Add(Write write);
-  // False: not all that was there is written within `timeout`.
+  // Returns false if the events that were waiting are not all written within `timeout`.
   bool Flush(std::chrono::milliseconds timeout);
 
  private:

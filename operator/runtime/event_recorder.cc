@@ -22,7 +22,7 @@ std::int64_t NowMs() {
       .count();
 }
 
-// At most kMaxNote bytes, cut between two characters: half of one can't be sent.
+// Cuts to kMaxNote bytes, between two characters: part of a character would not be valid UTF-8.
 std::string CutNote(const std::string& note) {
   if (note.size() <= kMaxNote) return note;
   std::size_t end = kMaxNote;
@@ -71,7 +71,7 @@ void EventRecorder::Record(const ObjectReference& regarding, bool warning,
     series_.erase(key);
   };
   if (count == 1) {
-    // Else there is nothing to count on: the next one tries again.
+    // If this fails there is no object whose count could be raised, so the next event tries again.
     if (!Create(regarding, name, warning, reason, action, text, related)) forget();
     return;
   }
@@ -81,7 +81,7 @@ void EventRecorder::Record(const ObjectReference& regarding, bool warning,
         {"lastObservedTime", api::FormatMicroTime(std::chrono::system_clock::now())}}}};
   const auto patched = api_->Patch(kube::Events(), regarding.ns, name, patch, {});
   if (patched) return;
-  if (patched.error().code == kube::ErrorCode::kNotFound) {  // deleted, or it has expired
+  if (patched.error().code == kube::ErrorCode::kNotFound) {  // it was deleted or has expired
     forget();
     return Record(regarding, warning, reason, action, note, related);
   }

@@ -1,6 +1,6 @@
-// Events (events.k8s.io/v1) about a job and its pods. The same event again within a while raises a
-// count instead of making another object. Events are best effort: a failure is logged and
-// forgotten.
+// Writes events (events.k8s.io/v1) about a job and its pods. Repeating the same event within a
+// while raises the count of one object instead of making another. Events are best effort: a failure
+// is logged and ignored.
 //
 // Thread rule: every method is safe from any thread; Record blocks for one call to the API.
 #pragma once
@@ -28,7 +28,8 @@ class EventRecorder {
  public:
   EventRecorder(std::shared_ptr<kube::KubeApi> api, std::string instance);
 
-  // `related`: another object that it is about, of the same namespace; without a kind: none.
+  // `related`: another object in the same namespace that the event is about; none if its kind is
+  // empty.
   void Record(const ObjectReference& regarding, bool warning, const std::string& reason,
               const std::string& action, const std::string& note,
               const ObjectReference& related = {});

@@ -1,4 +1,4 @@
-// Events as each of the API servers takes them.
+// Events as each of the API servers accepts them.
 #include <gtest/gtest.h>
 
 #include "operator/local/testing/conformance.h"

@@ -1,8 +1,8 @@
-// A cache of one resource, of all namespaces or of some, each with a list and a watch of its own:
-// rights in those namespaces are enough.
+// A cache of one resource, in all namespaces or in some. Each of those namespaces has a list and a
+// watch of its own, so rights in these namespaces are enough.
 //
-// Thread rule: every method is safe from any thread. The handler is called from a thread for each
-// namespace, never under a lock.
+// Thread rule: every method is safe from any thread. Each namespace has a thread that calls the
+// handler, never under a lock.
 #pragma once
 
 #include <chrono>
@@ -21,20 +21,21 @@ namespace ringmaster::runtime {
 struct InformerOptions {
   std::vector<std::string> namespaces;  // empty: all
   std::string label_selector;
-  std::function<kube::Json(kube::Json)> keep;  // what is stored and handed on; none: all
-  // Which objects (as kept) are stored; none: all. The others are only handed on.
+  // Selects the parts of an object that are stored and passed on; none: all.
+  std::function<kube::Json(kube::Json)> keep;
+  // Selects the objects (after `keep`) that are stored; none: all. The others are only passed on.
   std::function<bool(const kube::Json&)> stores;
-  ObjectCache::Index index;  // for Indexed(); none: not used
+  ObjectCache::Index index;  // for Indexed(); may be empty if that is not used
   std::chrono::milliseconds relist_backoff{200};
   std::chrono::milliseconds max_relist_backoff{30'000};
-  // A watch that ends sooner than this, and had no news, is not begun again at once.
+  // A watch that ended sooner than this without an event is not repeated at once.
   std::chrono::milliseconds short_watch{1'000};
-  std::string name;  // in state(), if there is another cache of the resource
+  std::string name;  // shown in state() if the resource has another cache, too
 };
 
 class Informer {
  public:
-  // `object` is the newest state; for a deleted object its last one.
+  // `object` is the newest state, or the last one of a deleted object.
   using Handler = Reflector::Handler;
 
   Informer(std::shared_ptr<kube::KubeApi> api, const kube::Resource& resource,
@@ -43,33 +44,33 @@ class Informer {
 
   void Start();
   void Stop();  // joins
-  // False if a first list has not succeeded within `timeout`; LastError() says why.
+  // Returns false if not every first list has succeeded within `timeout`; LastError() says why.
   bool WaitForSync(std::chrono::milliseconds timeout);
   std::string LastError() const { return state().error; }
 
   struct State {
-    std::string resource;  // plural, or the cache's name
+    std::string resource;  // plural of the resource, or the cache's name
     bool synced = false;
-    std::string error;  // of the last list or watch; empty: it went well
+    std::string error;  // of the last list or watch; empty if it succeeded
     std::uint64_t failures = 0;
     // When the thread last began a list or a watch; a watch takes a few minutes.
     std::chrono::steady_clock::time_point last_turn;
   };
-  // Of several namespaces: as the worst of them.
+  // If there are several namespaces, the worst state of each counts.
   State state() const;
 
   std::vector<ObjectPtr> All() const;
   ObjectPtr Get(const std::string& ns, const std::string& name) const;
-  // Of one namespace, by name; `value` as InformerOptions::index has it.
+  // Objects of one namespace by InformerOptions::index, sorted by name.
   std::vector<ObjectPtr> Indexed(const std::string& ns, const std::string& value) const;
-  // An object that we have just written: the cache must not be older than our own writes. False: it
-  // is newer already.
+  // Stores an object that we have just written, so that the cache is not older than our own writes.
+  // Returns false if the cache is newer already.
   bool Observe(const kube::Json& object);
-  // As the watch would: for who has no threads (a simulator), where Start is never called.
+  // Handles an event as the watch would, for a simulator without threads that never calls Start.
   void Take(kube::WatchEvent event);
 
  private:
-  // Null: it is none of ours.
+  // Null if no reflector covers the namespace.
   Reflector* Of(const std::string& ns) const;
 
   const std::string name_;

@@ -1,5 +1,5 @@
-// The informer before each of the API servers: what it takes from their lists and watches.
-// (informer_test.cc scripts what a server that does well doesn't do.)
+// The informer with each of the API servers: how it handles their lists and watches.
+// (informer_test.cc scripts what a well-behaved server doesn't do.)
 #include <gmock/gmock.h>
 
 #include <condition_variable>
@@ -19,7 +19,7 @@ using support::Until;
 using testing::ElementsAre;
 using testing::UnorderedElementsAre;
 
-// Counts, ends watches soon, and can lose the place of one.
+// Counts calls, ends watches early, and can make a watch lose its place.
 class CountingApi : public kube::testing::WrappedApi {
  public:
   using WrappedApi::WrappedApi;
@@ -88,7 +88,7 @@ class InformerServersTest : public local::testing::OnEveryServer {
     const auto deleted = api_->Delete(kube::ConfigMaps(), ns_, name, {});
     EXPECT_TRUE(deleted) << deleted.error().message;
   }
-  // What the handler was told, after `n` calls: "a", or "-a" for a deletion.
+  // The handler's calls, once there are `n`: "a", or "-a" for a deletion.
   std::vector<std::string> Told(std::size_t n) {
     std::vector<std::string> told;
     Until([&] {

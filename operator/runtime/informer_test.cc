@@ -23,7 +23,7 @@ class InformerTest : public testing::Test {
     ASSERT_EQ(api_->AwaitWatch(1), "10");
   }
 
-  // What the handler was told, after `n` calls: "a", or "-a" for a deletion.
+  // The handler's calls, once there are `n`: "a", or "-a" for a deletion.
   std::vector<std::string> Told(std::size_t n) {
     std::unique_lock lock(mu_);
     changed_.wait_for(lock, kPatience, [&] { return told_.size() >= n; });
@@ -206,7 +206,7 @@ TEST_F(InformerTest, AnObjectMadeWhileTheListWasOnItsWayIsNotMissing) {
 
 TEST_F(InformerTest, AServerThatWasRestoredFromABackupIsBelieved) {
   StartWith({Object("a", 5)});
-  // Written after the backup, and lost with it.
+  // These were written after the backup, and lost with the restored server's data.
   informer_.Observe(Object("a", 20));
   informer_.Observe(Object("lost", 21));
   informer_.Observe(Object("last", 1000));
@@ -275,7 +275,7 @@ TEST_F(InformerTest, ItsStateTellsOfFailuresAndThatTheyAreOver) {
   EXPECT_EQ(informer_.All().size(), 2u);
 }
 
-// Watches 1, 2, ... and lists at a pace; none of them is hot.
+// Checks that watches and lists are repeated with pauses.
 class InformerPaceTest : public testing::Test {
  protected:
   ~InformerPaceTest() override { informer_.Stop(); }
@@ -344,7 +344,7 @@ TEST(InformerPace, HasALimit) {
   informer.Stop();
 }
 
-// Those whose name begins with "x" are handed on and not stored.
+// Objects whose name begins with "x" are passed on and not stored.
 class PassingInformerTest : public InformerTest {
  protected:
   ~PassingInformerTest() override { passing_.Stop(); }

@@ -51,7 +51,8 @@ kube::Json WriteLease(const LeaseFacts& facts, const std::string& ns, const std:
 }
 
 void Election::Saw(const std::optional<LeaseFacts>& lease, Clock::time_point now) {
-  // Its holder was alive when it wrote that. An annotation, say, is nobody's sign of life.
+  // The holder was alive when it changed the lease. Other changes, such as an annotation, don't
+  // show that.
   if (!SameTerm(lease, lease_)) changed_ = now;
   lease_ = lease;
   known_ = true;
@@ -70,7 +71,7 @@ Election::Step Election::Next(Clock::time_point now) const {
   if (!known_) return Step::kLook;
   if (!lease_) return Step::kCreate;
   if (leading_) return Step::kRenew;
-  // Our own from a former life of this identity: nobody else uses it, so nobody leads by it.
+  // The lease is left from an earlier process with our identity, so no one leads by it.
   if (lease_->holder.empty() || lease_->holder == options_.identity) return Step::kTake;
   const auto duration =
       lease_->duration_seconds > 0

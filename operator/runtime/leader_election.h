@@ -1,8 +1,8 @@
-// Which replica leads, as far as one of them can tell from what it has seen of a Lease: the
-// decisions, no clock and no API. The loop around it is LeaderElector.
+// Decides which replica leads, from what one replica has seen of a Lease; it has no clock and makes
+// no API calls. LeaderElector is the loop around it.
 //
-// No clocks of different machines are compared: a lease is over when it has not changed for its
-// duration since WE saw it change, by our own clock.
+// Clocks of different machines are never compared: a lease has expired when it has not changed for
+// its duration, counted by our own clock from the moment when we saw the last change.
 //
 // Plain values; not safe from several threads.
 #pragma once
@@ -16,24 +16,24 @@
 namespace ringmaster::runtime {
 
 struct ElectionOptions {
-  std::string identity;                              // of this replica: no other may ever use it
-  std::chrono::milliseconds lease_duration{15'000};  // whole seconds: the API has no others
+  std::string identity;  // the name of this replica, which no other may ever use
+  std::chrono::milliseconds lease_duration{15'000};  // in whole seconds, as in the API
   std::chrono::milliseconds renew_deadline{10'000};  // less than lease_duration
   std::chrono::milliseconds retry_period{2'000};     // less than renew_deadline
 };
 
-// The part of a coordination.k8s.io/v1 Lease that counts.
+// The fields of a coordination.k8s.io/v1 Lease that are used.
 struct LeaseFacts {
-  std::string holder;  // empty: nobody's
+  std::string holder;  // empty: the lease is free
   int duration_seconds = 0;
-  std::string acquired;  // texts as they stand there: only their changes are looked at
+  std::string acquired;  // times as text: only their changes are looked at
   std::string renewed;
   int transitions = 0;
   std::string resource_version;
   friend bool operator==(const LeaseFacts&, const LeaseFacts&) = default;
 };
 LeaseFacts ReadLease(const kube::Json& lease);
-// A whole object for Create (empty resource_version) or Update.
+// Returns a whole object, for Create (resource_version empty) or Update.
 kube::Json WriteLease(const LeaseFacts& facts, const std::string& ns, const std::string& name);
 
 class Election {
@@ -41,39 +41,39 @@ class Election {
   using Clock = std::chrono::steady_clock;
   enum class Step {
     kLook,    // read the lease first
-    kCreate,  // there is none
-    kTake,    // it is free, or its holder has let it run out
+    kCreate,  // there is no lease
+    kTake,    // the lease is free, or has expired
     kRenew,   // we lead
-    kWait,    // somebody else leads
+    kWait,    // another replica leads
   };
 
   explicit Election(ElectionOptions options) : options_(std::move(options)) {}
 
-  // A read at `now`; nullopt: there is no lease.
+  // The lease was read at `now`; nullopt if there is none.
   void Saw(const std::optional<LeaseFacts>& lease, Clock::time_point now);
-  // The API server took what Claim gave. `asked`: when the call began, which is the latest moment
-  // from which others may count.
+  // The API server accepted the lease from Claim. `asked` is when the call began: others count from
+  // a later moment.
   void Wrote(const LeaseFacts& lease, Clock::time_point asked);
-  // A write was refused or had no answer: what the lease is now is not known.
+  // A write was refused or not answered, so the state of the lease is unknown.
   void Lost() { known_ = false; }
 
   Step Next(Clock::time_point now) const;
-  // What to write for kCreate, kTake and kRenew; `wall` for people's eyes.
+  // The lease to write for kCreate, kTake and kRenew; `wall` is for people.
   LeaseFacts Claim(const std::string& wall) const;
-  // What to write to let another lead at once.
+  // The lease to write so that another replica may lead at once.
   LeaseFacts Release(const std::string& wall) const;
 
   bool leading() const { return leading_; }
-  // While leading: when we must have stopped unless another renewal succeeds.
+  // While leading: the time when we must have stopped unless another renewal succeeds.
   Clock::time_point deadline() const { return renewed_ + options_.renew_deadline; }
   const std::string& holder() const { return lease_ ? lease_->holder : nobody_; }
 
  private:
   const ElectionOptions options_;
   const std::string nobody_;
-  bool known_ = false;               // lease_ is our last read or write
-  std::optional<LeaseFacts> lease_;  // nullopt: there is none
-  Clock::time_point changed_;        // when we first saw it as it is
+  bool known_ = false;               // lease_ is what we last read or wrote
+  std::optional<LeaseFacts> lease_;  // nullopt: there is no lease
+  Clock::time_point changed_;        // when we first saw the present lease_
   bool leading_ = false;
   Clock::time_point renewed_;
 };

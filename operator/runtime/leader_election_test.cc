@@ -11,7 +11,7 @@ using Step = Election::Step;
 
 class ElectionTest : public testing::Test {
  protected:
-  // A lease that somebody else has renewed for the n-th time.
+  // A lease that another replica has renewed for the n-th time.
   static LeaseFacts Others(int renewal, int duration = 15) {
     return {.holder = "other",
             .duration_seconds = duration,

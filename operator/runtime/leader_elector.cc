@@ -66,7 +66,7 @@ void LeaderElector::Run(std::stop_token stop) {
       return Lose(fmt::format("{} holds the lease now",
                               election_.holder().empty() ? "nobody" : election_.holder()));
     }
-    // An answer that took longer than the deadline makes no leader: the guard ends it.
+    // A leader whose answer came after the deadline does not begin to lead: the guard ends it.
     const bool in_time = Clock::now() < election_.deadline();
     if (!led && election_.leading() && in_time) {
       spdlog::info("leading lease={}/{} identity={}", ns_, name_,
@@ -77,10 +77,10 @@ void LeaderElector::Run(std::stop_token stop) {
 }
 
 void LeaderElector::Try() {
-  // What was seen long ago is read again before anything is built on it; a leader's own last write
-  // is good until the API server says otherwise.
+  // A lease that was read some time ago is read again before a decision. A leader relies on its own
+  // last write until the API server says otherwise.
   if (!election_.leading()) election_.Lost();
-  // A look and the write that follows from it.
+  // One read and the write that follows from it.
   for (int i = 0; i < 2; ++i) {
     switch (election_.Next(Clock::now())) {
       case Election::Step::kLook:
@@ -120,7 +120,7 @@ void LeaderElector::Write(const LeaseFacts& facts, bool create) {
   election_.Lost();
   const kube::ErrorCode code = written.error().code;
   const bool raced = code == kube::ErrorCode::kConflict || code == kube::ErrorCode::kAlreadyExists;
-  // Somebody was quicker: no error, but a leader has to know at once.
+  // Another client was quicker. That is not an error, but a leader has to find out at once.
   if (!raced) return Publish(written.error().message);
   (void)Look();
 }
@@ -157,7 +157,7 @@ void LeaderElector::Guard(std::stop_token stop) {
       if (stop.stop_requested()) return;
       const Clock::time_point until = deadline_;
       if (Clock::now() >= until) break;
-      (void)changed_.WaitUntil(&mu_, stop, until);  // it only moves on
+      (void)changed_.WaitUntil(&mu_, stop, until);  // the deadline only moves later
     }
     why = fmt::format("not renewed for {} s",
                       static_cast<double>(options_.renew_deadline.count()) / 1000.0);
@@ -177,7 +177,7 @@ void LeaderElector::Lose(const std::string& why) {
 }
 
 bool LeaderElector::Sleep(std::stop_token stop) {
-  // A leader keeps its pace: its deadline is counted from the last renewal.
+  // A leader waits without jitter, because its deadline counts from the last renewal.
   const auto period =
       election_.leading() ? options_.retry_period : WithJitter(options_.retry_period, 5);
   sync::Pause(stop, period);

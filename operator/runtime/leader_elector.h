@@ -1,8 +1,8 @@
-// Keeps a Lease, or waits for it: the loop around Election. It leads at most once in its life:
-// whoever has lost the lease has to start anew, for it can't know what was done meanwhile.
+// Keeps a Lease, or waits for it: the loop around Election. It leads at most once: a process that
+// has lost the lease has to start anew, because it can't know what others did meanwhile.
 //
-// Thread rule: Start and Stop from one thread; the others from any. Callbacks come from threads of
-// the elector, without a lock; they must not call Stop.
+// Thread rule: call Start and Stop from one thread, the other methods from any. Callbacks come from
+// threads of the elector, without a lock; they must not call Stop.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,8 @@ namespace ringmaster::runtime {
 
 struct ElectorCallbacks {
   std::function<void()> on_leading;
-  // Called at the latest renew_deadline after the last renewal, even while a call hangs: before
-  // anybody else may lead.
+  // Called at most renew_deadline after the last renewal, even while a call hangs, and so before
+  // another replica may lead.
   std::function<void(const std::string& why)> on_lost;
 };
 
@@ -27,20 +27,20 @@ class LeaderElector {
  public:
   struct State {
     bool leading = false;
-    std::string holder;  // as last seen
-    std::string error;   // why the lease could not be read or written last time; empty: it could
+    std::string holder;  // as last read
+    std::string error;   // why the lease could not be read or written last time; empty if it could
     Election::Clock::time_point last_try;
   };
 
-  // `api`: best one of its own, with deadlines shorter than renew_deadline and a rate limit that
-  // nobody else uses up.
+  // `api` should not be shared: its deadlines have to be shorter than renew_deadline, and no other
+  // caller may use up its rate limit.
   LeaderElector(std::shared_ptr<kube::KubeApi> api, std::string ns, std::string name,
                 ElectionOptions options, ElectorCallbacks callbacks);
   ~LeaderElector();
   LeaderElector(const LeaderElector&) = delete;
 
   void Start();
-  // Ends the loop and, if we lead, gives the lease back, so that another leads within its
+  // Ends the loop. If we lead, it releases the lease, so that another replica leads within its
   // retry_period. on_lost is not called.
   void Stop();
   State state() const;
@@ -50,9 +50,9 @@ class LeaderElector {
 
   void Run(std::stop_token stop);
   void Guard(std::stop_token stop);
-  // One look or one write; the decision is made from what it showed.
+  // Reads or writes the lease as Election asks; a write may follow the read.
   void Try();
-  // False: it could not be seen.
+  // Returns false if the lease could not be read.
   bool Look();
   void Write(const LeaseFacts& facts, bool create);
   void Publish(const std::string& error);

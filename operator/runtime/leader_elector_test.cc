@@ -1,5 +1,5 @@
-// Electors before each of the API servers, through doors that a test can shut: real time, but
-// nothing waits longer than it has to.
+// Electors with each of the API servers, through doors that a test can shut. They use real time,
+// but no wait is longer than necessary.
 #include "operator/runtime/leader_elector.h"
 
 #include <gmock/gmock.h>
@@ -47,7 +47,7 @@ class DoorApi : public kube::testing::WrappedApi {
     const std::lock_guard lock(mu_);
     return last_write_;
   }
-  // Done once, before the next write reaches the store.
+  // `hook` runs once, before the next write reaches the store.
   void BeforeNextWrite(std::function<void()> hook) {
     const std::lock_guard lock(mu_);
     hook_ = std::move(hook);
@@ -103,7 +103,7 @@ class DoorApi : public kube::testing::WrappedApi {
   std::function<void()> hook_;                        // guarded by mu_
 };
 
-// What all replicas of a test have seen, in order: "+a" leads, "-a: why" has lost.
+// What all replicas of a test have reported, in order: "+a" leads, "-a: why" has lost the lease.
 class Story {
  public:
   void Add(const std::string& line) {
@@ -163,7 +163,7 @@ class LeaderElectorTest : public local::testing::OnEveryServer {
     lease.acquired = lease.renewed = "2026-01-01T00:00:00.000000Z";
     ASSERT_TRUE(api_->Create(kube::Leases(), ns_, WriteLease(lease, ns_, kLease)));
   }
-  // False: somebody else wrote the lease meanwhile.
+  // Returns false if another replica wrote the lease meanwhile.
   bool GiveTo(const std::string& holder) {
     LeaseFacts lease = Lease();
     lease.holder = holder;
@@ -177,7 +177,7 @@ class LeaderElectorTest : public local::testing::OnEveryServer {
 };
 
 TEST_P(LeaderElectorTest, OneLeadsAndWhenItStopsTheOtherDoesAtOnce) {
-  // Nobody waits here until it has run out.
+  // The lease would last far longer than this test.
   const Pace pace{.lease_duration = std::chrono::hours(1)};
   Replica a = Join("a", std::make_shared<DoorApi>(api_), pace);
   ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
@@ -198,7 +198,7 @@ TEST_P(LeaderElectorTest, ALeaderThatDiesIsFollowedWhenItsLeaseHasRunOut) {
   Replica a = Join("a");
   ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
   Replica b = Join("b");
-  a.api->Set(DoorApi::Door::kRefuses);  // as good as dead: it reaches nobody
+  a.api->Set(DoorApi::Door::kRefuses);  // as good as dead: it can't reach the server
   const auto story = story_.Await(3);
   ASSERT_EQ(story.size(), 3u);
   EXPECT_THAT(story[1], HasSubstr("-a: not renewed for 1.5 s: nobody there"))
@@ -241,7 +241,7 @@ TEST_P(LeaderElectorTest, ALeaseThatIsDeletedIsMadeAgainByItsHolder) {
   ASSERT_THAT(story_.Await(1), testing::ElementsAre("+a"));
   ASSERT_TRUE(api_->Delete(kube::Leases(), ns_, kLease, {}));
   EXPECT_TRUE(Until([&] { return Lease().holder == "a"; }));
-  // And it still notices when it can't renew.
+  // It also notices when it can't renew the lease.
   a.api->Set(DoorApi::Door::kHangs);
   EXPECT_EQ(story_.Await(2).size(), 2u);
   a.api->Set(DoorApi::Door::kOpen);
@@ -368,14 +368,14 @@ TEST_P(LeaderElectorTest, AnAnswerThatComesTooLateMakesNoLeader) {
   a.api->Set(DoorApi::Door::kHangs);
   ASSERT_EQ(story_.Await(2).size(), 2u);
   const auto before = a.elector->state().last_try;
-  a.api->Set(DoorApi::Door::kOpen);  // the renewal goes through after all
+  a.api->Set(DoorApi::Door::kOpen);  // the renewal succeeds after all
   ASSERT_TRUE(Until([&] { return a.elector->state().last_try > before; }));
   EXPECT_FALSE(a.elector->state().leading);
 }
 
 TEST_P(LeaderElectorTest, TheDeadlineCountsFromWhenTheLeaseWasAskedFor) {
   const auto api = std::make_shared<DoorApi>(api_);
-  // The lease is granted when its deadline, counted from the asking, is over.
+  // The lease is granted when its deadline, counted from the request, is over.
   api->BeforeNextWrite([&] { std::this_thread::sleep_until(api->last_write() + kRenewDeadline); });
   Replica a = Join("a", api, {});
   (void)story_.Await(1);
@@ -385,7 +385,7 @@ TEST_P(LeaderElectorTest, TheDeadlineCountsFromWhenTheLeaseWasAskedFor) {
 }
 
 TEST_P(LeaderElectorTest, WhoIsSecondSeesAtOnceWhoWasFirstAndThatIsNoError) {
-  for (const bool there : {false, true}) {  // made anew, or taken
+  for (const bool there : {false, true}) {  // created, or taken over
     if (there) {
       ASSERT_TRUE(GiveTo(""));
     }

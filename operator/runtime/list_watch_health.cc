@@ -11,7 +11,7 @@ constexpr std::chrono::seconds kLogAgain{60};
 
 }  // namespace
 
-// An API server that is away for an hour is told of some times, not at each try.
+// Logs an error that repeats for an hour only a few times.
 void ListWatchHealth::Failed(const kube::Error& error) {
   const auto now = std::chrono::steady_clock::now();
   if (error.message != logged_error_ || now - logged_at_ >= kLogAgain) {

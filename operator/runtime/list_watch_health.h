@@ -1,7 +1,7 @@
-// How the lists and watches of one cache go: whether the first list has come, the last error, how
-// often they failed, and log lines when they begin to fail and when that is over.
+// The health of one cache's lists and watches: whether the first list has come, the last error, and
+// the number of failures. It logs when they begin to fail and when they recover.
 //
-// Thread rule: Failed and Recovered from the informer's thread, the rest from any.
+// Thread rule: call Failed and Recovered from the informer's thread, the rest from any.
 #pragma once
 
 #include <chrono>
@@ -19,19 +19,19 @@ class ListWatchHealth {
   explicit ListWatchHealth(std::string resource) : resource_(std::move(resource)) {}
 
   void Failed(const kube::Error& error);
-  // A list came, or a watch had news or lasted.
+  // A list succeeded, or a watch had an event or lasted.
   void Recovered();
-  // The cache holds a whole list.
+  // The cache holds a complete list.
   void SetSynced();
-  // A list or watch begins.
+  // A list or a watch begins.
   void SetTurn();
 
-  // False if the first list has not succeeded within `timeout`.
+  // Returns false if the first list has not succeeded within `timeout`.
   bool WaitForSync(std::chrono::milliseconds timeout);
 
   struct State {
     bool synced = false;
-    std::string error;  // of the last list or watch; empty: it went well
+    std::string error;  // of the last list or watch; empty if it succeeded
     std::uint64_t failures = 0;
     std::chrono::steady_clock::time_point last_turn;
   };
@@ -39,7 +39,7 @@ class ListWatchHealth {
 
  private:
   const std::string resource_;
-  // Informer's thread only.
+  // Used by the informer's thread only.
   std::string logged_error_;
   std::chrono::steady_clock::time_point logged_at_;
 

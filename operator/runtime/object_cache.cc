@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::size_t kMaxGone = 4096;
 
-// Versions of one resource are comparable as numbers where they are numbers (etcd's and ours are).
-// nullopt: can't say.
+// Versions of one resource can be compared if they are numbers, as those of etcd and the embedded
+// server are. nullopt: not a number.
 std::optional<std::uint64_t> Version(const std::string& text) {
   std::uint64_t version = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
@@ -85,7 +85,7 @@ bool ObjectCache::PutListed(kube::Json object, const std::string& list_version) 
 
 bool ObjectCache::PutWritten(kube::Json object) {
   const sync::MutexLock lock(&mu_);
-  // Written by us just before somebody deleted it: the answer must not bring it back.
+  // We wrote the object just before another client deleted it: the answer must not bring it back.
   if (gone_.count({KeyOf(object), MetaField(object, "uid")}) != 0) return false;
   return PutLocked(std::move(object));
 }
@@ -93,7 +93,7 @@ bool ObjectCache::PutWritten(kube::Json object) {
 bool ObjectCache::PutLocked(kube::Json object) {
   const Key key = KeyOf(object);
   const auto at = objects_.find(key);
-  // Old news: we have written it since, and put the result here ourselves.
+  // The object is outdated: we have written a newer version and stored the result.
   if (at != objects_.end() && IsOlder(object, *at->second)) return false;
   EraseLocked(key);
   if (index_) indexed_[index_(object)].insert(key);
@@ -112,7 +112,7 @@ void ObjectCache::EraseLocked(const Key& key) {
   objects_.erase(at);
 }
 
-// The races that it is for take moments: what went long ago is forgotten.
+// Deleted objects are remembered for races that take moments, so old ones are forgotten.
 void ObjectCache::RememberGone(Gone gone) {
   gone_in_order_.push_back(gone);
   gone_.insert(std::move(gone));
@@ -127,8 +127,7 @@ void ObjectCache::Remove(const kube::Json& object) {
   const sync::MutexLock lock(&mu_);
   RememberGone({key, uid});
   const auto at = objects_.find(key);
-  // The name may have been taken again already, by an object that we have made and put here
-  // ourselves.
+  // We may have created another object with this name already, and stored it.
   if (at != objects_.end() && MetaField(*at->second, "uid") == uid) EraseLocked(key);
 }
 
@@ -138,13 +137,13 @@ std::vector<ObjectPtr> ObjectCache::RemoveUnlisted(const std::set<Key>& listed,
   std::vector<ObjectPtr> removed;
   const sync::MutexLock lock(&mu_);
   for (const auto& [key, object] : objects_) {
-    // What we made after the list was taken can't be in it.
+    // An object that we created after the list was taken can't be in it.
     const auto version = VersionOf(*object);
     const bool newer = version && taken_at && *version > *taken_at;
     if (listed.count(key) == 0 && !newer) removed.push_back(object);
   }
   for (const ObjectPtr& object : removed) {
-    // The answer to a write of ours may still be on its way.
+    // The answer to a write of ours may still arrive.
     RememberGone({KeyOf(*object), MetaField(*object, "uid")});
     EraseLocked(KeyOf(*object));
   }

@@ -1,5 +1,4 @@
-// The newest state of each object of one resource, from lists, watches and our own writes,
-// whichever is newer.
+// The newest state of each object of one resource, from lists, watches and our own writes.
 //
 // Thread rule: every method is safe from any thread.
 #pragma once
@@ -26,8 +25,8 @@ std::string MetaField(const kube::Json& object, const char* field);
 
 class ObjectCache {
  public:
-  // By what objects are found beside their names (pods: by their job); of one object it depends on
-  // nothing else.
+  // `index` gives a value by which Indexed finds objects (for pods, their job). The value of an
+  // object must never change.
   using Index = std::function<std::string(const kube::Json&)>;
   explicit ObjectCache(Index index = nullptr) : index_(std::move(index)) {}
 
@@ -36,20 +35,23 @@ class ObjectCache {
 
   std::vector<ObjectPtr> All() const;
   ObjectPtr Get(const std::string& ns, const std::string& name) const;
-  // By name.
+  // Objects with this index value, sorted by name.
   std::vector<ObjectPtr> Indexed(const std::string& value) const;
 
-  // Each returns false if the cache has something newer already.
-  // Of a watch: it is there, also if it had gone (out of the selection and back).
+  // Each of the following returns false if the cache has a newer object.
+  //
+  // Stores an object from a watch, even if it was deleted before: it may have left the selection
+  // and come back.
   bool Put(kube::Json object);
-  // Of a list that was taken at `list_version`. What the list is newer than it replaces, also by
-  // something older: the server was restored from a backup.
+  // Stores an object from a list that was taken at `list_version`. If the list is newer than the
+  // stored object, even an older object replaces that: the server was restored from a backup.
   bool PutListed(kube::Json object, const std::string& list_version);
-  // The answer to a write of our own, which may be older than the object's end.
+  // Stores the answer to a write of our own, unless the object was deleted since.
   bool PutWritten(kube::Json object);
 
   void Remove(const kube::Json& object);
-  // Takes out what a list at `list_version` should have had and has not (`listed`).
+  // Removes and returns the objects that a list at `list_version` would contain if they still
+  // existed, but doesn't (`listed`).
   std::vector<ObjectPtr> RemoveUnlisted(const std::set<Key>& listed,
                                         const std::string& list_version);
 
@@ -61,9 +63,8 @@ class ObjectCache {
 
   const Index index_;  // may be null
   mutable sync::Mutex mu_;
-  std::set<Gone> gone_ GUARDED_BY(mu_);  // deleted ones
-  std::deque<Gone> gone_in_order_
-      GUARDED_BY(mu_);  // the same, the oldest first, and some of before
+  std::set<Gone> gone_ GUARDED_BY(mu_);             // deleted objects
+  std::deque<Gone> gone_in_order_ GUARDED_BY(mu_);  // oldest first, with some that left gone_
   std::map<Key, ObjectPtr> objects_ GUARDED_BY(mu_);
   std::map<std::string, std::set<Key>> indexed_ GUARDED_BY(mu_);
 };

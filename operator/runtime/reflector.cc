@@ -11,7 +11,7 @@
 namespace ringmaster::runtime {
 namespace {
 
-// A chunk of pods, parsed, takes some megabytes.
+// A parsed chunk of pods takes some megabytes.
 constexpr int kChunk = 250;
 
 std::string TextKey(const kube::Json& object) {
@@ -76,7 +76,7 @@ kube::Json Reflector::Kept(kube::Json object) const {
 bool Reflector::Relist() {
   kube::ListOptions list_options;
   list_options.label_selector = options_.label_selector;
-  // Chunk by chunk: the whole list, with all that nobody reads, is held by nobody.
+  // Lists in chunks, so that the full objects are never all in memory at once.
   list_options.chunk = kChunk;
   list_options.on_chunk = [this](std::vector<kube::Json> chunk, const std::string& version,
                                  bool first) {
@@ -89,11 +89,11 @@ bool Reflector::Relist() {
     health_.Failed(list.error());
     return false;
   }
-  // Of a server that knows no chunks.
+  // A server without chunks returns the items instead.
   for (kube::Json& object : list->items) TakeListed(std::move(object), list->resource_version);
   ForgetUnlisted(list->resource_version);
   resource_version_ = list->resource_version;
-  malloc_trim(0);  // a list is much at once, and there won't be another for long
+  malloc_trim(0);  // gives back the memory of the list: the next list may be far away
   return true;
 }
 
@@ -114,7 +114,7 @@ void Reflector::TakeWatched(kube::Json object) {
 
 void Reflector::PassOn(const kube::Json& kept) {
   if (const ObjectPtr stored = cache_.Get(MetaField(kept, "namespace"), MetaField(kept, "name"))) {
-    cache_.Remove(*stored);  // it was of those that are stored
+    cache_.Remove(*stored);  // the object used to be among the stored ones
     told_.erase(TextKey(kept));
     handler_(*stored, true);
   }
@@ -127,7 +127,7 @@ void Reflector::Tell(const kube::Json& kept) {
   handler_(kept, false);
 }
 
-// The name belongs to another object now, and nobody has told of the end of the one before.
+// Another object has the name now, and the deletion of the earlier one was not reported.
 void Reflector::TellReplaced(const kube::Json& by) {
   const auto told = told_.find(TextKey(by));
   if (told == told_.end() || told->second == MetaField(by, "uid")) return;
@@ -153,7 +153,7 @@ void Reflector::ForgetUnlisted(const std::string& list_version) {
     const std::size_t slash = object.first.find('/');
     const ObjectCache::Key key{object.first.substr(0, slash), object.first.substr(slash + 1)};
     if (listed_.count(key) != 0) return false;
-    const ObjectPtr stored = cache_.Get(key.first, key.second);  // newer than the list
+    const ObjectPtr stored = cache_.Get(key.first, key.second);  // not null: newer than the list
     if (stored != nullptr && MetaField(*stored, "uid") == object.second) return false;
     others.push_back(Stub(key.first, key.second, object.second));
     return true;
@@ -182,7 +182,7 @@ bool Reflector::OnWatchEvent(kube::WatchEvent event) {
   }
 }
 
-// True: the watch went well, however it ended.
+// Returns true if the watch had events or lasted, however it ended.
 bool Reflector::WatchOnce(std::stop_token stop, std::chrono::milliseconds backoff) {
   kube::WatchOptions watch;
   watch.label_selector = options_.label_selector;
@@ -197,21 +197,21 @@ bool Reflector::WatchOnce(std::stop_token stop, std::chrono::milliseconds backof
       },
       stop);
   if (stop.stop_requested()) return true;
-  if (news) backoff = options_.relist_backoff;  // it went well until now
+  if (news) backoff = options_.relist_backoff;  // the watch worked until now
   const bool gone = !ended && ended.error().code == kube::ErrorCode::kGone;
   const bool gone_before = std::exchange(expired_, gone && !news);
   if (ended) {
     const bool lasted = std::chrono::steady_clock::now() - began >= options_.short_watch;
     if (lasted) health_.Recovered();
-    // A server or proxy that closes every watch at once must not make us turn round hot.
+    // If a server or proxy closes every watch at once, we must not retry without a pause.
     if (!news && !lasted) Wait(backoff, stop);
     return news || lasted;
   }
   health_.Failed(ended.error());
-  // Whatever went wrong, a new list is right; only 410 needs it.
+  // Only 410 makes a new list necessary; after other errors the watch continues.
   if (gone) resource_version_.clear();
-  // It is the usual answer of a server that was away. That is over: no reason to wait as long as
-  // for one that is still away, unless the list doesn't help.
+  // A server that comes back after an outage usually answers 410. Since it is reachable again, the
+  // wait starts from the beginning, unless 410 comes again after a list.
   if (gone && !gone_before) backoff = options_.relist_backoff;
   Wait(std::max(backoff, ended.error().retry_after), stop);
   return news;

@@ -1,9 +1,9 @@
-// A cache of one resource in one namespace (or in all), kept up to date by list and watch. It lists
-// again when the watch has lost its place (410), with jitter, so that many operators don't do so at
+// A cache of one resource in one namespace (or in all), kept up to date by list and watch. When the
+// watch has lost its place (410) it lists again, with jitter, so that many operators don't do so at
 // once.
 //
-// Thread rule: every method is safe from any thread. The handler is called from the reflector's
-// thread, never under a lock.
+// Thread rule: every method is safe from any thread. The reflector's thread calls the handler,
+// never under a lock.
 #pragma once
 
 #include <chrono>
@@ -23,23 +23,24 @@
 namespace ringmaster::runtime {
 
 struct ReflectorOptions {
-  std::string ns;  // empty: all
+  std::string ns;  // empty: all namespaces
   std::string label_selector;
-  std::function<kube::Json(kube::Json)> keep;  // what is stored and handed on; none: all
-  // Which objects (as kept) are stored; none: all. The others are only handed on.
+  // Selects the parts of an object that are stored and passed on; none: all.
+  std::function<kube::Json(kube::Json)> keep;
+  // Selects the objects (after `keep`) that are stored; none: all. The others are only passed on.
   std::function<bool(const kube::Json&)> stores;
-  ObjectCache::Index index;  // for Indexed(); none: not used
+  ObjectCache::Index index;  // for Indexed(); may be empty if that is not used
   std::chrono::milliseconds relist_backoff{200};
   std::chrono::milliseconds max_relist_backoff{30'000};
-  // A watch that ends sooner than this, and had no news, is not begun again at once.
+  // A watch that ended sooner than this without an event is not repeated at once.
   std::chrono::milliseconds short_watch{1'000};
 };
 
 class Reflector {
  public:
-  // `object` is the newest state; for a deleted object its last one, or namespace, name and uid
-  // alone where that isn't stored. Who is told of an object is told of its end, before there is
-  // another one of the name.
+  // `object` is the newest state. For a deleted object it is the last state, or only namespace,
+  // name and uid if the object isn't stored. If the handler was told of an object it is also told
+  // of its deletion, and before it is told of another object with the same name.
   using Handler = std::function<void(const kube::Json& object, bool deleted)>;
 
   Reflector(std::shared_ptr<kube::KubeApi> api, const kube::Resource& resource,
@@ -50,7 +51,7 @@ class Reflector {
   void Start();
   void RequestStop() { thread_.request_stop(); }
   void Stop();  // joins
-  // False if the first list has not succeeded within `timeout`; health() says why.
+  // Returns false if the first list has not succeeded within `timeout`; health() says why.
   bool WaitForSync(std::chrono::milliseconds timeout);
   ListWatchHealth::State health() const { return health_.state(); }
   const std::string& ns() const { return options_.ns; }
@@ -58,10 +59,11 @@ class Reflector {
   std::vector<ObjectPtr> All() const;
   ObjectPtr Get(const std::string& ns, const std::string& name) const;
   std::vector<ObjectPtr> Indexed(const std::string& value) const;
-  // An object that we have just written: the cache must not be older than our own writes. False: it
-  // is newer already.
+  // Stores an object that we have just written, so that the cache is not older than our own writes.
+  // Returns false if the cache is newer already.
   bool Observe(const kube::Json& object);
-  // As its own watch would: for who has no threads (a simulator), where Start is never called.
+  // Handles an event as its own watch would, for a simulator without threads that never calls
+  // Start.
   void Take(kube::WatchEvent event) { OnWatchEvent(std::move(event)); }
 
  private:
@@ -83,11 +85,13 @@ class Reflector {
   const kube::Resource resource_;
   const ReflectorOptions options_;
   const Handler handler_;
-  std::string resource_version_;       // its own thread only, as these; empty: list first
+  // As the two below used only by the reflector's thread; empty: a list is due.
+  std::string resource_version_;
   bool expired_ = false;               // the last watch was refused with 410
-  std::set<ObjectCache::Key> listed_;  // by the list under way
-  // Uids of what the handler was told of, by "namespace/name": a list tells of what has gone by its
-  // silence, or by another object of the same name. Strings, as there may be very many.
+  std::set<ObjectCache::Key> listed_;  // keys seen by the list in progress
+  // Uid by "namespace/name" of each object that the handler was told of: a list shows a deletion
+  // only by the object's absence, or by another object with its name. The keys are strings, because
+  // there may be very many.
   std::unordered_map<std::string, std::string> told_;
 
   ObjectCache cache_;

@@ -49,7 +49,7 @@ std::optional<std::string> WorkQueue::Take(std::stop_token stop) {
       // Every change notifies; the limit only bounds the harm of a lost wake-up.
       (void)changed_.WaitUntil(&mu_, stop, clock_.steady() + std::chrono::seconds(10));
     } else if (next->second > clock_.steady()) {
-      const auto until = next->second;  // `next` may be gone when the wait ends
+      const auto until = next->second;  // `next` may be invalid when the wait ends
       (void)changed_.WaitUntil(&mu_, stop, until);
     } else {
       std::string key = next->first;
@@ -75,7 +75,7 @@ void WorkQueue::Done(const std::string& key) {
 bool WorkQueue::IsHurried(const std::string& key) const {
   const sync::MutexLock lock(&mu_);
   for (const std::string& first : first_) {
-    // One that another worker has is that worker's to hurry for.
+    // A key that another worker has is urgent for that worker only.
     if (first == key || busy_.count(first) == 0) return true;
   }
   return false;

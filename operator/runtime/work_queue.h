@@ -1,5 +1,5 @@
-// Keys that wait to be looked at. A key waits at most once, is handed to one worker at a time, and
-// comes back when it was added while that worker had it. Failures wait longer and longer.
+// A queue of keys. A key waits at most once and is given to one worker at a time; if it is added
+// while a worker has it, it comes back afterwards. After failures it waits longer each time.
 //
 // Thread rule: every method is safe from any thread.
 #pragma once
@@ -31,36 +31,36 @@ class WorkQueue {
       : options_(options), clock_(std::move(clock)) {}
 
   void Add(const std::string& key) { AddAfter(key, std::chrono::milliseconds(0)); }
-  // Before all that waits: somebody counts the seconds.
+  // Puts the key before all others, because something urgent waits for it.
   void AddFirst(const std::string& key);
-  // The earliest of all requested moments counts.
+  // If a key is added several times, the earliest due time counts.
   void AddAfter(const std::string& key, std::chrono::milliseconds delay);
-  // Again after a failure: first_backoff, doubled each time up to max_backoff, with some jitter.
+  // Adds the key after a failure: first_backoff, doubled each time up to max_backoff, with jitter.
   void AddBackoff(const std::string& key);
-  // The key did well: its next failure starts from first_backoff.
+  // The key succeeded: its next failure starts again from first_backoff.
   void Forget(const std::string& key);
 
-  // Blocks until a key is due, or `stop`. Done(key) has to follow.
+  // Blocks until a key is due, or `stop` is requested. The worker calls Done(key) afterwards.
   std::optional<std::string> Take(std::stop_token stop);
   void Done(const std::string& key);
-  // For who has `key` and much to do: it was added first meanwhile, or another was and no worker is
-  // free for it. What can wait is better left for the next look then.
+  // For the worker that has `key`: AddFirst was called for this key meanwhile, or for another one
+  // that no worker has taken. The worker should then leave what can wait to its next turn.
   bool IsHurried(const std::string& key) const;
 
   std::size_t size() const;
-  // When the next key is due, which Take() gives without a wait then; nullopt: none waits.
+  // The time from which Take() returns without waiting; nullopt if no key waits.
   std::optional<TimePoint> NextDue() const;
 
   struct Stats {
-    std::size_t depth = 0;                             // waiting, deferred or being worked on
-    std::uint64_t adds = 0;                            // since the start
-    std::uint64_t retries = 0;                         // of these, by AddBackoff
-    std::string longest_key;                           // being worked on for the longest time
-    std::chrono::duration<double> longest_running{0};  // so long
+    std::size_t depth = 0;      // keys that wait, are deferred, or are being worked on
+    std::uint64_t adds = 0;     // calls of Add since the start
+    std::uint64_t retries = 0;  // of these, calls of AddBackoff
+    std::string longest_key;    // the key that a worker has had for the longest time
+    std::chrono::duration<double> longest_running{0};  // how long the worker has had it
   };
   Stats stats() const;
 
-  // How long to wait after that many failures in a row before this one, without jitter.
+  // The wait after `failures` earlier failures in a row, without jitter.
   static std::chrono::milliseconds Backoff(const WorkQueueOptions& options, int failures);
 
  private:
@@ -71,9 +71,9 @@ class WorkQueue {
   mutable sync::Mutex mu_;
   sync::StoppableCondVar changed_;
   std::map<std::string, TimePoint> due_ GUARDED_BY(mu_);
-  std::map<std::string, TimePoint> deferred_ GUARDED_BY(mu_);  // of busy_ keys
-  std::map<std::string, TimePoint> busy_ GUARDED_BY(mu_);      // since when
-  std::set<std::string> first_ GUARDED_BY(mu_);                // added first, and not taken yet
+  std::map<std::string, TimePoint> deferred_ GUARDED_BY(mu_);  // busy keys, added again
+  std::map<std::string, TimePoint> busy_ GUARDED_BY(mu_);      // since when a worker has it
+  std::set<std::string> first_ GUARDED_BY(mu_);                // from AddFirst, not taken yet
   std::map<std::string, int> failures_ GUARDED_BY(mu_);
   std::uint64_t adds_ GUARDED_BY(mu_) = 0;
   std::uint64_t retries_ GUARDED_BY(mu_) = 0;

@@ -14,7 +14,7 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The next key that is due; "(none)" if there is none for much longer than anything here takes.
+// The next due key; "(none)" if there is none for much longer than any wait here.
 std::string Take(WorkQueue& queue) {
   std::stop_source stop;
   const std::jthread patience([&stop](std::stop_token taken) {
@@ -88,7 +88,7 @@ TEST(WorkQueueTest, FailuresWaitTwiceAsLongEachTimeUpToTheLimit) {
 
 TEST(WorkQueueTest, AKeyThatDidWellStartsFromTheFirstBackoff) {
   WorkQueue queue({.first_backoff = milliseconds(1), .max_backoff = hours(1)});
-  for (int i = 0; i < 30; ++i) queue.AddBackoff("a");  // the first moment counts: soon
+  for (int i = 0; i < 30; ++i) queue.AddBackoff("a");  // the earliest due time counts
   EXPECT_EQ(Take(queue), "a");
   queue.Forget("a");
   queue.AddBackoff("a");

@@ -23,7 +23,7 @@ GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>&
                        bool at_once) {
   const std::string job = request.job;
   WaitingJob& waiting = waiting_[job];
-  // A pod that was made and is gone again has taken its place along.
+  // A pod that was created and has gone since then no longer holds its place.
   if (!grants_.HoldsAllOf(waiting) || !IsAsBefore(waiting, request)) {
     Replace(&waiting, std::move(request), started);
   }
@@ -35,9 +35,9 @@ GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>&
     grants_.Grow(&waiting, waiting.request.Most());
     if (topology_.Widen(&waiting)) grants_.Grow(&waiting, waiting.request.Most());
     if (!waiting.CanNotStart()) ForgetTakers();
-    // Who could make room for it is for the pass to see.
+    // The next pass finds out which jobs could make room for it.
     if (waiting.CanNotStart() && takers_.MayTake(waiting.request)) asked_ = true;
-    // So is since when it lacks room.
+    // The next pass also notes since when the job has lacked room.
     if (!waiting.CanNotStart()) waiting.lacks_since.reset();
     if (waiting.CanNotStart() && node_calls_.rules().calls && !waiting.lacks_since) asked_ = true;
   }
@@ -49,8 +49,8 @@ GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>&
   return waiting.answer;
 }
 
-// Pods that were counted by the template turn out to take something else once they are stored:
-// admission plugins change them, and people do.
+// The request of a stored pod may differ from that of its template, because admission plugins or
+// people have changed the pod.
 bool Admission::IsAsBefore(const WaitingJob& waiting, const AdmissionRequest& request) {
   if (!AskForTheSame(waiting.request, request)) return false;
   for (std::size_t i = 0; i < request.pods.size(); ++i) {
@@ -63,7 +63,8 @@ bool Admission::IsAsBefore(const WaitingJob& waiting, const AdmissionRequest& re
 void Admission::Withdraw(const std::string& job, const std::vector<std::string>& started) {
   waiting_.erase(job);
   line_.erase(job);
-  // What was kept for it is free, and others may have counted on what it took.
+  // The room that was kept for the job is free, and other jobs may have counted on the pods it
+  // took.
   if (takers_.Remove(job)) asked_ = true;
   grants_.Drop(job, started);
 }
@@ -82,7 +83,7 @@ void Admission::RemoveHolding(const std::string& job) {
 }
 
 void Admission::SetCalling(const std::string& job, bool calls, bool alone) {
-  // It may be another one's turn.
+  // Another job may have its turn to call.
   if (node_calls_.SetCalling(job, calls, alone)) asked_ = true;
 }
 
@@ -109,7 +110,7 @@ Admission::Demands Admission::AllDemands() const {
   return demands;
 }
 
-// Its pods are alike: what was held for some of them does for others.
+// The job's pods are alike, so the places that were held for some of them serve others.
 void Admission::Replace(WaitingJob* waiting, AdmissionRequest request,
                         const std::vector<std::string>& started) {
   const int held = grants_.Drop(request.job, started);
@@ -127,7 +128,7 @@ void Admission::Replace(WaitingJob* waiting, AdmissionRequest request,
   const int kept = waiting->request.SizeOfUse(held);
   grants_.ForgetBounds();
   if (kept > 0) grants_.Grow(waiting, kept);
-  // Whether it gets more than that is to be seen.
+  // The next pass decides whether the job gets more than it had.
   waiting->answer.decided = waiting->Satisfied();
 }
 
@@ -148,9 +149,9 @@ bool Admission::IsPassDue() const {
 std::vector<WaitingJob*> Admission::InOrder() {
   std::vector<WaitingJob*> order;
   for (const std::string& job : line_) order.push_back(&waiting_.at(job));
-  // Those that came at the same time go by their names.
+  // Jobs that came at the same time are ordered by name.
   std::stable_sort(order.begin(), order.end(), [this](const WaitingJob* a, const WaitingJob* b) {
-    // For whom others give up pods comes before those to whom these would go.
+    // A job for which others give up pods comes before the jobs that would get these pods.
     const auto rank = [this](const AdmissionRequest& r) {
       const bool first = r.standing == Standing::kShort || takers_.Has(r.job);
       return std::tuple(!first, -r.priority, r.standing == Standing::kRuns, r.since);
@@ -160,7 +161,7 @@ std::vector<WaitingJob*> Admission::InOrder() {
   return order;
 }
 
-// With their nodes places have gone that were held: who had them stands in line again.
+// Held places were lost with their nodes; the jobs that had them stand in line again.
 void Admission::ForgetLost() {
   if (!capacity_.TakeLost()) return;
   for (auto& [job, waiting] : waiting_) {
@@ -208,10 +209,10 @@ void Admission::BeginPass() {
   topology_.Forget();
 }
 
-// Jobs that run and stand next to each other in line are like in that each could only grow: of
-// them not the first is first, but who has least.
+// Running jobs that are adjacent in line all could only grow, so among them the job with the
+// smallest share comes first, whatever their order in line.
 void Admission::Decide(const std::vector<WaitingJob*>& order, Moment now) {
-  std::vector<WaitingJob*> run;  // next to each other
+  std::vector<WaitingJob*> run;  // running jobs that are adjacent in line
   for (WaitingJob* waiting : order) {
     waiting->answer.leavers.clear();
     topology_.Choose(waiting, takers_.Has(waiting->request.job));
@@ -241,10 +242,10 @@ void Admission::GiveTheLeast(WaitingJob* waiting, Moment now) {
   if (stuck && now - waiting->request.since >= kPatience) reservation_.MakeFor(*waiting);
 }
 
-// `jobs`: in the order of the line, which decides between those that have equally much. `once`:
-// each by one size that is of use at most.
+// `jobs` is in the order of the line, which decides between equal shares. `once`: each job grows at
+// most to its smallest size.
 void Admission::GrowFairly(std::vector<WaitingJob*> jobs, bool once) {
-  const bool alone = jobs.size() == 1;  // then nothing is to be compared
+  const bool alone = jobs.size() == 1;  // then no shares need comparing
   if (jobs.size() > 1) shares_.Weigh(jobs);
   std::set<std::tuple<double, std::size_t>> turns;  // by share, then by place in line
   const auto take_turn = [&](std::size_t i) {
@@ -271,7 +272,7 @@ void Admission::GrowTo(int target, WaitingJob* waiting) {
   shares_.Granted(*waiting, before);
 }
 
-// For those that may start now, or train already, nobody has to leave any more.
+// A job that may start now, or trains already, needs no other job's pods any more.
 void Admission::ForgetTakers() {
   takers_.RemoveIf([this](const std::string& job) {
     WaitingJob& waiting = waiting_.at(job);

@@ -1,18 +1,21 @@
-// Which of the jobs that wait may start how many of their pods. One pass decides for all of them.
-// What is granted is held for the pod until it runs, so that nobody else counts on it.
+// Decides which of the waiting jobs may start, and how many of their pods. One pass decides for all
+// of them. Every pod that is granted has a place held on a node until it runs, so that no other job
+// counts on that place.
 //
-// In line stand, first, jobs that hold pods and have too few of them to train: what they hold is of
-// no use until they get the rest. Then all others by priority; where that is the same, those that
-// wait for their start before those that train and could grow, and then by how long they have stood
-// there. A job gets as many pods together as its smallest size needs, or none. What is left then
-// makes jobs grow, in the order of what they have, weighed by priority (shares.h).
+// The line of waiting jobs begins with the jobs that hold pods but too few of them to train: their
+// pods are of no use until they get the rest. All others follow by priority; among equal
+// priorities, jobs that wait for their start come before jobs that train and could grow, and then
+// the job that has waited longest comes first. A job is granted as many pods together as its
+// smallest size needs, or none. What is left then lets jobs grow: the job with the smallest share,
+// weighed by priority (shares.h), comes first.
 //
-// Where a job that can't start is more important than jobs that train, these give up pods that they
-// can do without (preemption.h), and where that isn't enough all that they have (whole_jobs.h).
-// Until those have gone, what is free where they were is kept for it.
+// Where a job that can't start is more important than jobs that train, those give up the pods that
+// they can do without (preemption.h), and where these are not enough, all their pods
+// (whole_jobs.h). Until those pods have gone, the free room of their nodes is kept for the waiting
+// job.
 //
 // Small jobs pass a large one that doesn't fit yet (backfill), until it has waited for kPatience:
-// from then on what is free is reserved for it, for one such job at a time. docs/scheduling.md says
+// from then on free room is reserved for it, for one such job at a time. docs/scheduling.md says
 // which reservations are sound.
 //
 // Pure: no clock, no thread.
@@ -36,55 +39,56 @@
 
 namespace ringmaster::scheduler {
 
-// A pod that a job is to give up, and for whom.
+// A pod that a job is to give up, and the job that it makes room for.
 struct PodDemand {
   std::string uid;
-  std::string job;  // that needs the room: namespace/name
+  std::string job;  // the job that needs the room: namespace/name
   int priority = 0;
-  int needs = 0;       // so many pods it needs to start
-  bool whole = false;  // with all others of the job that gives
+  int needs = 0;       // the number of pods that this job needs to start
+  bool whole = false;  // the giving job gives up all its other pods, too
   friend bool operator==(const PodDemand&, const PodDemand&) = default;
 };
 
 class Admission {
  public:
-  // So long small jobs may pass one that doesn't fit.
+  // For this long smaller jobs may pass one that doesn't fit.
   static constexpr std::chrono::seconds kPatience{120};
 
   Capacity& capacity() { return capacity_; }
-  // Which jobs may stand Pending so that an autoscaler makes nodes for them; by default none.
+  // Sets which jobs may have Pending pods so that an autoscaler makes nodes for them; by default
+  // none.
   void SetNodeCallRules(NodeCallRules rules) { node_calls_.SetRules(rules); }
 
-  // Puts the job in line, or changes what it asks for: as much as it was granted before, and has
-  // not taken, it keeps. Decides at once, if it may, where nobody else waits; else the next Pass
-  // does.
-  // `started`: paths of its pods that may start or have started.
-  // The answer: how many of the pods may start, and why not the next one.
+  // Puts the job in line, or changes its request. A job keeps as many places as it was granted
+  // before and has not used yet. If `at_once` is true and no other job waits, this call decides;
+  // otherwise the next Pass does. `started` has the paths of the job's pods that may start or have
+  // started. Returns how many of the requested pods may start, and why the next one may not.
   GangFit Ask(AdmissionRequest request, const std::vector<std::string>& started,
               bool at_once = true);
-  // The job asks for nothing any more. What is held for its pods but `started` is free again.
+  // The job requests nothing any more. Places held for its pods become free, except those of
+  // `started`.
   void Withdraw(const std::string& job, const std::vector<std::string>& started = {});
 
-  // What a job that trains could give to more important ones; in place of what it said before.
+  // Replaces what a training job could give up for more important ones.
   void SetHolding(Holding holding);
   void RemoveHolding(const std::string& job);
-  // As NodeCalls::SetCalling.
+  // See NodeCalls::SetCalling.
   void SetCalling(const std::string& job, bool calls, bool alone = false);
   // The pods that this job is to give up.
   std::vector<PodDemand> DemandsOn(const std::string& job) const;
 
-  // Somebody waits, and something has changed since the last pass.
+  // A job waits, and something has changed since the last pass.
   bool IsPassDue() const;
-  // Then a pass is due even if nothing has changed: a pod that was counted on has not gone, or a
-  // job has lacked room for so long that it calls for nodes.
+  // At this time a pass is due even if nothing has changed: a pod that was expected to leave has
+  // not gone, or a job has lacked room for long enough to call for nodes.
   std::optional<Moment> look_again() const;
   void LookAgain() { asked_ = true; }
-  // Decides for all; returns the jobs whose answer is another one now.
+  // Decides for all waiting jobs; returns the jobs whose answer has changed.
   std::vector<std::string> Pass(Moment now);
 
  private:
   using Demands = std::map<std::string, std::vector<PodDemand>>;  // by the job that is to give
-  // So much of the answers as others learn of.
+  // The parts of an answer whose change callers are told of.
   struct Told {
     bool decided = true;
     int fit = 0;
@@ -117,9 +121,9 @@ class Admission {
   Shares shares_{capacity_};
   NodeCalls node_calls_{&capacity_};
   std::map<std::string, WaitingJob> waiting_;  // by job
-  std::set<std::string> line_;                 // those of them that want more
-  bool asked_ = false;                         // since the last pass
-  bool again_ = false;                         // the last pass has not decided all
+  std::set<std::string> line_;                 // the jobs of waiting_ that want more pods
+  bool asked_ = false;                         // a pass was requested since the last one
+  bool again_ = false;                         // the last pass has left jobs undecided
 };
 
 }  // namespace ringmaster::scheduler

@@ -1,4 +1,4 @@
-// How long one pass takes over jobs that wait: its lock is held for as long.
+// Measures how long one pass over waiting jobs takes: the admission lock is held for as long.
 //
 // usage: admission_bench [NODES [SHAPES [PENDING]]]
 // A thousand jobs of ten pods that don't fit wait for NODES nodes; no more than SHAPES of them are
@@ -61,7 +61,7 @@ void Run(int nodes, int shapes, int pending) {
     }
     admission.Ask(std::move(request), {});
   }
-  for (const int hours : {0, 0, 10, 10}) {  // later they have waited long, and reservations count
+  for (const int hours : {0, 0, 10, 10}) {  // after 10 hours jobs get reservations
     Json pod = Pod("runs", 10, "runs");
     pod["spec"]["nodeName"] = "n1";
     admission.capacity().SetPod(pod, "ns/runs");

@@ -1,7 +1,8 @@
-// Many random mixes of jobs through the admission, beside a small stand-in for the operator's
-// looks, the API server and the scheduler: pods are refused, lost, made over several looks and told
-// of late; nodes and other people's pods come and go. It never grants more than there is, whoever
-// is first in line gets what suffices, everybody ends in the end, and nothing is left behind.
+// Sends many random mixes of jobs through the admission, with small stand-ins for the operator's
+// reconciles, the API server and the scheduler: pods are refused, lost, created over several
+// reconciles and reported late; nodes and pods of no job come and go. The admission never grants
+// more than there is, the first job in line gets enough, every job ends, and nothing is left
+// behind.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ constexpr char kGpu[] = "nvidia.com/gpu";
 
 struct FakePod {
   std::string uid;
-  std::string node;  // empty: it waits for the scheduler
+  std::string node;  // empty: the pod waits for the scheduler
   bool told = false;
   int leaves_in = -1;  // ticks; -1: it stays
   bool leave_told = false;
@@ -29,12 +30,12 @@ struct FakeJob {
   std::string name;
   int least = 1, wanted = 1, gpus = 1, priority = 0;
   Moment since;
-  int work = 3;                   // ticks in which it trains
-  int refused = 0;                // ticks in which the API server makes no pod of it
-  int short_for = 0;              // looks
-  int asked_with = -1;            // pods when it asked last; -1: it asks for nothing
-  bool gives_all = false;         // until its pods have gone
-  std::set<std::string> offered;  // uids, at its last look
+  int work = 3;                   // ticks for which it trains
+  int refused = 0;                // ticks for which the API server refuses its pods
+  int short_for = 0;              // reconciles with too few pods
+  int asked_with = -1;            // pods when it last asked; -1: it asks for nothing
+  bool gives_all = false;         // true until its pods have gone
+  std::set<std::string> offered;  // uids, at its last reconcile
   std::map<int, FakePod> pods;    // by index
   std::string Path(int index) const { return "ns/" + name + "-" + std::to_string(index); }
 };
@@ -65,7 +66,7 @@ class FakeCluster {
       if (testing::Test::HasFatalFailure()) return;
     }
   }
-  // No more faults: everybody who fits at all ends.
+  // No more faults: every job that fits at all ends.
   void Calm() {
     for (const auto& [name, gpus] : all_nodes_) SetNode(name);
     while (!foreign_.empty()) RemoveForeign();
@@ -175,14 +176,14 @@ class FakeCluster {
   void ToggleForeign() {
     if (!foreign_.empty() && Random(2) == 0) return RemoveForeign();
     Json pod = PodObject("ns/foreign", 1, NewUid());
-    const auto node = capacity().Place(pod);  // it takes from nobody
+    const auto node = capacity().Place(pod);  // takes nothing from jobs
     if (!node) return;
     pod["spec"]["nodeName"] = *node;
     capacity().SetPod(pod);
     foreign_[pod["metadata"]["uid"]] = *node;
   }
 
-  // The scheduler: by what is really there.
+  // The scheduler, which uses the real state of the nodes.
   void Bind(FakeJob& job, int index) {
     std::map<std::string, int> used;
     for (const auto& [uid, node] : foreign_) ++used[node];
@@ -215,9 +216,9 @@ class FakeCluster {
     return std::any_of(demands.begin(), demands.end(),
                        [&](const PodDemand& demand) { return demand.uid == uid; });
   }
-  // What is demanded of a job that trains begins to leave, and what it has then can be taken. It
-  // may have lost a pod since the line decided: it keeps what it needs, as the planner does. That a
-  // pod leaves the line may hear one look later.
+  // Demanded pods of a training job begin to leave; then other pods of it can be taken. The job may
+  // have lost a pod since the decision, so it keeps what it needs, as the planner does. The line
+  // may learn one reconcile later that a pod leaves.
   void Give(FakeJob& job) {
     std::vector<int> stay = Stay(job), given;
     const std::vector<PodDemand> demands = admission_.DemandsOn("ns/" + job.name);
@@ -256,8 +257,8 @@ class FakeCluster {
     for (const GivablePod& pod : holding.pods) job.offered.insert(pod.uid);
     admission_.SetHolding(std::move(holding));
   }
-  // It gives all that it has, and asks for nothing until that has gone. That pods leave the line
-  // may hear one look later; until then they are offered.
+  // The job gives up all its pods, and asks for nothing until they have gone. The line may learn
+  // one reconcile later that they leave; until then they are offered.
   void GiveAll(FakeJob& job) {
     Holding holding{"ns/" + job.name, job.priority, {}, job.least, {}, true, {}};
     for (auto& [i, pod] : job.pods) {
@@ -279,7 +280,7 @@ class FakeCluster {
       }
     }
   }
-  // The line demands no more than what the jobs have said that they can do without.
+  // The line demands no more pods than the jobs have offered.
   void CheckDemands() {
     std::set<std::string> demanded;
     for (const FakeJob& job : jobs_) {
@@ -304,8 +305,8 @@ class FakeCluster {
     }
   }
 
-  // As the operator does: what is granted is made, some at a time; where pods are refused, what was
-  // granted is given back.
+  // As the operator does: it creates granted pods, some at a time; if pods are refused, it gives
+  // back what was granted.
   void Look(FakeJob& job) {
     if (job.gives_all && job.pods.empty()) {
       job.gives_all = false;
@@ -341,7 +342,7 @@ class FakeCluster {
     const GangFit fit = admission_.Ask(std::move(request), started);
     const bool stuck = have > 0 && have < job.least && fit.fit == 0 && fit.decided;
     job.short_for = stuck ? job.short_for + 1 : 0;
-    if (job.short_for > 5) {  // it gives back what it has, and stands at the end
+    if (job.short_for > 5) {  // it gives back what it has, and goes to the end of the line
       RemoveAll(job);
       job.since = now_;
       return;
@@ -410,7 +411,7 @@ class FakeCluster {
       if (first == nullptr || rank(job) < rank(*first)) first = &job;
     }
     if (first == nullptr || first->asked_with != static_cast<int>(first->pods.size())) return;
-    // What is free may be kept for one that is as important, until pods have left for that.
+    // Free room may be kept for a job of the same importance until pods have left for it.
     if (preempts_) {
       const bool alone = std::none_of(jobs_.begin(), jobs_.end(), [&](const FakeJob& job) {
         return &job != first && job.priority >= first->priority;
@@ -427,11 +428,11 @@ class FakeCluster {
 
   std::mt19937 random_;
   const bool preempts_, whole_;
-  int given_ = 0;        // pods that were taken from jobs
-  int given_whole_ = 0;  // jobs that gave all
+  int given_ = 0;        // number of pods taken from jobs
+  int given_whole_ = 0;  // number of jobs that gave up all their pods
   Admission admission_;
   std::map<std::string, int> all_nodes_;        // name, GPUs
-  std::set<std::string> nodes_;                 // those that are there
+  std::set<std::string> nodes_;                 // existing ones
   std::map<std::string, std::string> foreign_;  // uid, node
   std::vector<FakeJob> jobs_;
   Moment now_ = Moment(std::chrono::hours(1));

@@ -28,7 +28,7 @@ class AdmissionTest : public testing::Test {
          {"status",
           {{"allocatable", {{"nvidia.com/gpu", std::to_string(count)}, {"pods", "100"}}}}}});
   }
-  // `pods` pods of which `least` are of use together.
+  // Requests `pods` pods; `least` of them are the smallest useful number.
   AdmissionRequest Request(const std::string& job, int pods, int least, int priority = 0,
                            int waited_seconds = 0) {
     AdmissionRequest request{.job = "ns/" + job,
@@ -41,7 +41,7 @@ class AdmissionTest : public testing::Test {
     return request;
   }
   GangFit Ask(const AdmissionRequest& request) { return admission_.Ask(request, {}); }
-  // Pods that were there before: somebody else's, or this job's.
+  // Pods that existed before, of no job or of this one.
   void Occupy(const std::string& uid, int gpus, const std::string& job = "") {
     Json pod = Pod(uid, gpus);
     pod["metadata"]["uid"] = uid;
@@ -148,7 +148,7 @@ TEST_F(AdmissionTest, WhoHasTooFewPodsComesBeforeEverybodyElse) {
   EXPECT_EQ(Ask(Request("large", 2, 2, 5, 2 * kLong)).fit, 0);
 }
 
-// A job that trained with four pods has lost one, and a larger one has waited for long.
+// A job that trained with four pods has lost one, and a larger job has waited for long.
 class ReservationTest : public AdmissionTest {
  protected:
   void LetAJobWait(int needs) {

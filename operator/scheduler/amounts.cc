@@ -13,12 +13,12 @@ void Raise(Amounts& to, const Amounts& amounts) {
   for (const auto& [resource, n] : amounts) to[resource] = std::max(to[resource], n);
 }
 
-// Of a container, or of a pod's spec.
+// The requests of a container, or of a pod's spec.
 Amounts OwnRequests(const Json& object) {
   return AmountsIn(fields::ObjectAt(object, "/resources/requests"));
 }
 
-// What a pod's spec.resources may say: of anything else the containers' requests count.
+// Resources that spec.resources of a pod may set: of all others the containers' requests count.
 bool IsOfPods(const std::string& resource) {
   return resource == "cpu" || resource == "memory" || resource.rfind("hugepages-", 0) == 0;
 }
@@ -42,7 +42,8 @@ Amounts RequestsOf(const Json& pod) {
     if (container.value("restartPolicy", "") == "Always") {
       Add(sidecars, own);
       Add(total, own);
-    } else {  // runs beside the sidecars before it, and ends before anything after it begins
+    } else {  // an init container: it runs beside the sidecars before it and ends before what
+              // follows
       Amounts then = sidecars;
       Add(then, own);
       Raise(init, then);

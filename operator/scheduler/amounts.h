@@ -10,25 +10,26 @@ namespace ringmaster::scheduler {
 using Json = nlohmann::json;
 using Amounts = std::map<std::string, double>;  // by resource, "pods" included
 
-constexpr double kRounding = 1e-9;  // of amounts that were summed up in another order
+constexpr double kRounding = 1e-9;  // absolute error of sums that were built in different orders
 
-// What a pod asks for, as Kubernetes counts it ("Effective Pod requests and limits" in its
-// documentation; KEP-753 and KEP-2837): its containers and native sidecars together, or the init
-// container that with the sidecars before it needs most; what spec.resources says of the whole pod
-// comes before both; the overhead of its runtime is added. Of resources that are claimed (DRA) and
-// of a pod that is being resized nothing is known here.
+// The resources that a pod requests, as Kubernetes counts them ("Effective Pod requests and limits"
+// in its documentation; KEP-753 and KEP-2837): the sum of its containers and native sidecars, or
+// the largest need of an init container with the sidecars before it, if that is more.
+// spec.resources of the whole pod takes precedence over both, and the overhead of the runtime class
+// is added. Claimed resources (DRA) and pods that are being resized are not considered.
 Amounts RequestsOf(const Json& pod);
 
-// {"cpu": "500m", ...} as numbers of the base units.
+// Parses {"cpu": "500m", ...} into numbers of base units.
 Amounts AmountsIn(const Json& quantities);
 
 void Add(Amounts& to, const Amounts& amounts, double sign = 1);
-// Of amounts that were summed up and taken off again nothing is left, whatever the order was.
+// Subtracts amounts. The result is exactly zero if everything that was added is taken off again, in
+// whatever order.
 void TakeOff(Amounts& from, const Amounts& amounts);
 
-// Below 0: more is used than there is.
+// How much is free. Negative if more is used than is allocatable.
 double FreeOf(const Amounts& allocatable, const Amounts& used, const std::string& resource);
-// How many pods that ask for this fit into what is allocatable and not used.
+// How many pods with these requests fit into what is allocatable and not used.
 int CountFits(const Amounts& allocatable, const Amounts& used, const Amounts& requests);
 
 }  // namespace ringmaster::scheduler

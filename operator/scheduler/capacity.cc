@@ -37,8 +37,8 @@ void Capacity::RemoveNode(const std::string& name) {
   if (nodes_.Remove(name)) MoveHeldOn(name, [](const Held&) { return true; });
 }
 
-// Another place does as well. Where there is none, a pod that is there already is the scheduler's
-// to place.
+// Moves held places to other nodes. If no node has room, a pod that exists and may start is left to
+// the scheduler.
 void Capacity::MoveHeldOn(const std::string& node, const std::function<bool(const Held&)>& which) {
   std::vector<std::string> paths;
   for (const auto& [path, held] : held_) {
@@ -67,7 +67,7 @@ void Capacity::SetPod(const Json& pod, const std::string& job, std::optional<Mom
                     node = fields::TextAt(pod, "/spec/nodeName");
   if (HasEnded(pod)) return RemovePod(uid);
   if (!node.empty() && leaves_by) {
-    // Whoever takes pods from others counts on what leaves, and on when it has gone.
+    // A job that takes pods counts on those that leave, and on the time when they have gone.
     if (leaving_.insert_or_assign(uid, *leaves_by).second) ++growth_;
   } else {
     leaving_.erase(uid);
@@ -89,7 +89,7 @@ void Capacity::SetPlaced(const Json& pod, const std::string& job) {
   RemoveWaiting(uid);
   RemovePlaced(uid);
   nodes_.Use(node, *placed_.Set(uid, node, job, std::move(requests)).requests);
-  // The scheduler may have chosen another node than we had.
+  // The scheduler may have chosen another node than the one where the place was held.
   if (nodes_.IsOverfull(node)) {
     MoveHeldOn(node, [&](const Held&) { return nodes_.IsOverfull(node); });
   }
@@ -105,7 +105,7 @@ void Capacity::SetWaiting(const Json& pod, const std::string& job) {
     held.gated = gated;
     waiting_[uid] = path;
     if (gated) return;
-    // The API server has added defaults, or a gate of somebody else is gone.
+    // The API server has added defaults, or the last scheduling gate was removed.
     const ShapePtr shape = ShapeOf(pod);
     if (held.shape == shape) return;
     Free(held.node, held.shape->requests);
@@ -190,7 +190,7 @@ bool Capacity::HoldsForMade(const std::string& path) const {
 
 void Capacity::PlaceFloating() {
   if (floating_tried_ == growth_) return;
-  std::set<ShapePtr> refused;  // pods of one shape find no place, one like the other
+  std::set<ShapePtr> refused;  // shapes that fit nowhere: one try per shape is enough
   for (auto at = floating_.begin(); at != floating_.end();) {
     const auto& [path, job, shape] = at->second;
     std::optional<std::string> node;

@@ -1,8 +1,8 @@
-// Who has a place on the nodes: pods that run, pods that wait for the scheduler, and pods for which
-// a place is held before they are made or may start. It is kept from nodes and pods as they come,
-// and answers where a pod would fit beside them. What only ranks nodes, and what relates pods to
-// each other (spreading, pod affinity), is the scheduler's and is left out: a yes here may still be
-// a Pending there.
+// Tracks which pods have a place on the nodes: pods that run, pods that wait for the scheduler, and
+// pods for which a place is held before they are created or may start. The informers' nodes and
+// pods keep it up to date, and it answers where another pod would fit. Rules that only rank nodes,
+// and rules between pods (spreading, pod affinity), are left to the Kubernetes scheduler: a pod
+// that fits here may still stay Pending.
 //
 // Pure: objects in, answers out. A plain value; copy it to try something.
 #pragma once
@@ -27,13 +27,15 @@ std::string PathOf(const Json& object);
 
 class Capacity {
  public:
-  // Places that are held on a node that isn't what it was, and that it has no room for any more,
-  // move to another one; where there is none, they are given up: TakeLost.
+  // Places held on a node that has changed and has no room for them any more move to another node.
+  // Where no node has room, a place that was held for a pod that has yet to be created or to start
+  // is lost: see TakeLost.
   void SetNode(const Json& node);
   void RemoveNode(const std::string& name);
-  // A pod that has ended takes nothing; one without a node that may have one (no gates) gets a
-  // place by PlaceFloating, unless one is held for it. `job`: whose it is; empty: somebody else's.
-  // `leaves_by`: it is about to go, and has gone by then if nothing hangs.
+  // A pod that has ended takes nothing. A pod without a node and without scheduling gates gets a
+  // place by PlaceFloating, unless one is held for it. `job` is the job that the pod belongs to;
+  // empty for a pod of no job. `leaves_by`: the pod is being terminated, and should have gone by
+  // then.
   void SetPod(const Json& pod, const std::string& job = "",
               std::optional<Moment> leaves_by = std::nullopt);
   void RemovePod(const std::string& uid);
@@ -42,44 +44,44 @@ class Capacity {
   ShapePtr ShapeOn(const Shape& shape, const std::string& label, const std::string& value) {
     return nodes_.ShapeOn(shape, label, value);
   }
-  // As NodeResources::Place.
+  // See NodeResources::Place.
   tl::expected<std::string, std::string> Place(const Shape& shape) const {
     return nodes_.Place(shape);
   }
   tl::expected<std::string, std::string> Place(const Json& pod) { return Place(*ShapeOf(pod)); }
-  // As if the pod ran there: a place is held for it, by its path, until it runs, ends, is deleted
-  // or Release is called.
+  // Holds a place for a pod, under the pod's path, as if it ran there, until it runs, ends, is
+  // deleted or Release is called.
   void Hold(const Json& pod, const ShapePtr& shape, const std::string& node,
             const std::string& job);
   void Hold(const Json& pod, const std::string& node) { Hold(pod, ShapeOf(pod), node, ""); }
   void Release(const std::string& path);
-  // The same for what was held only to see whether it fits: nothing has grown.
+  // Releases a place that was held only to see whether the pod fits: this does not count as growth.
   void Undo(const std::string& path);
   bool Holds(const std::string& path) const { return held_.count(path) != 0; }
-  // A place is held for the pod, which has been made and may start.
+  // A place is held for this pod, and the pod exists and has no scheduling gate.
   bool HoldsForMade(const std::string& path) const;
-  // Holds a place for every pod that waits for the scheduler, so that nobody else counts on it.
-  // Those that fit nowhere take nothing, and are tried again when something has grown.
+  // Holds a place for every pod that waits for the scheduler, so that no job counts on it. Pods
+  // that fit nowhere take nothing, and are tried again when something has grown.
   void PlaceFloating();
 
-  // Pods that have a node and are about to go: by when, by uid.
+  // Pods with a node that are being terminated: uid to the time by which they should have gone.
   const std::map<std::string, Moment>& leaving() const { return leaving_; }
-  // Null: there is no pod of this uid that has a node.
+  // Null if no pod with this uid has a node.
   const PlacedPods::Pod* PlacementOf(const std::string& uid) const { return placed_.Find(uid); }
-  // What the pod takes is free, as if it had gone, and then taken again. For WhatIf: nothing has
-  // grown.
+  // Frees the resources of a pod as if it had gone, and takes them again. Used by WhatIf, so
+  // neither counts as growth.
   void TakeOut(const std::string& uid);
   void PutBack(const std::string& uid);
 
-  // Something may fit now that did not fit the last time that this was asked.
+  // Something may fit now that did not fit when TakeGrown was last called.
   bool HasGrown() const { return growth_ != growth_seen_; }
   bool TakeGrown() { return std::exchange(growth_seen_, growth_) != growth_; }
-  // A place that was held for a pod that isn't made, or may not start yet, is gone with its node.
+  // A held place was lost with its node, and its pod doesn't exist yet or may not start yet.
   bool HasLost() const { return lost_; }
   bool TakeLost() { return std::exchange(lost_, false); }
 
   const NodeResources& nodes() const { return nodes_; }
-  // All that takes something for a job: its pods, and the places that are held for them.
+  // Visits everything that takes resources for a job: its pods, and the places held for them.
   using Taker =
       std::function<void(const std::string& job, const std::string& node, const Amounts& requests)>;
   void ForEachOfJobs(const Taker& taker) const;
@@ -87,7 +89,7 @@ class Capacity {
 
  private:
   struct Held {
-    std::string uid;  // empty: it is still to be made
+    std::string uid;  // empty: the pod has yet to be created
     bool gated = false;
     std::string node;
     std::string job;
@@ -108,13 +110,14 @@ class Capacity {
 
   NodeResources nodes_;
   PlacedPods placed_;
-  std::map<std::string, Moment> leaving_;       // of placed_, by uid
+  std::map<std::string, Moment> leaving_;       // uids of placed_
   std::map<std::string, Held> held_;            // by path
-  std::map<std::string, std::string> waiting_;  // uid to path, of pods that a place is held for
-  std::map<std::string, Floating> floating_;    // those without any, by uid
-  std::uint64_t growth_ = 1;                    // so often something has become free
+  std::map<std::string, std::string> waiting_;  // uid to path, of pods in held_ that exist
+  std::map<std::string, Floating> floating_;    // waiting pods without a held place, by uid
+  std::uint64_t growth_ = 1;                    // counts how often something has become free
   std::uint64_t growth_seen_ = 0;
-  std::uint64_t floating_tried_ = 0;  // growth_ when the floating pods were tried last; 0: not all
+  // growth_ when all floating pods were last tried; 0: some have not been tried.
+  std::uint64_t floating_tried_ = 0;
   bool lost_ = false;
 };
 

@@ -45,8 +45,8 @@ Json SidecarWithRequests(const Json& requests) {
 struct RequestsCase {
   std::string name;
   Json init;       // its init containers
-  Json spec;       // what else it has beside a container that asks for 1 CPU and 1Gi
-  double cpu = 0;  // together
+  Json spec;       // the rest of the pod, beside a container that requests 1 CPU and 1Gi
+  double cpu = 0;  // all containers together
   double gib = 1;  // of memory
 };
 
@@ -236,7 +236,8 @@ TEST_F(CapacityTest, WhatANodeHasLostItHasNoMore) {
 }
 
 TEST_F(CapacityTest, NothingOfAResourceIsEverywhere) {
-  capacity_.SetPod(Pod("x", {{"nvidia.com/gpu", "3"}}, {{"nodeName", "a"}}));  // more than there is
+  // More than the node has.
+  capacity_.SetPod(Pod("x", {{"nvidia.com/gpu", "3"}}, {{"nodeName", "a"}}));
   capacity_.RemoveNode("b");
   EXPECT_EQ(Fit(1, {{"nvidia.com/gpu", "0"}}), 1);
 }
@@ -260,7 +261,7 @@ TEST_F(CapacityTest, TenthsAddUp) {
   EXPECT_EQ(Fit(1, {{"cpu", "700m"}}), 1);
 }
 
-// ---- What a node says, and what a pod puts up with.
+// ---- Rules of nodes, and what pods tolerate.
 
 struct RuleCase {
   std::string name;

@@ -25,7 +25,7 @@ void Grants::Grow(WaitingJob* waiting, int target) {
     granted_[request.job].push_back(PathOf(*request.pods[i]));
   }
   if (placed < target) {
-    int alike = 0;  // of those that were given back, before the one that found no place
+    int alike = 0;  // pods given back that have the shape of the pod that found no place
     for (int i = of_use; i < placed; ++i) alike += waiting->shapes[i] == waiting->shapes[placed];
     if (alike == placed - of_use) bounds_[waiting->shapes[placed]] = {alike, why};
   }
@@ -34,7 +34,7 @@ void Grants::Grow(WaitingJob* waiting, int target) {
   answer.why = std::move(why);
 }
 
-// Returns how many of its pods have places then.
+// Returns how many of the job's pods have places afterwards.
 int Grants::PlaceUpTo(const WaitingJob& waiting, int target, std::string* why) {
   int placed = waiting.answer.fit;
   for (; placed < target; ++placed) {
@@ -49,7 +49,7 @@ int Grants::PlaceUpTo(const WaitingJob& waiting, int target, std::string* why) {
   return placed;
 }
 
-// It needs more pods of one shape than are known to fit.
+// The job's next size needs more pods of one shape than are known to fit.
 bool Grants::IsSureToFail(const WaitingJob& waiting, int target) const {
   const int fit = waiting.answer.fit;
   const auto& sizes = waiting.request.sizes;

@@ -1,4 +1,4 @@
-// Places that are held for the pods of jobs because they were granted to these jobs.
+// The places that are held because they were granted to jobs.
 //
 // Pure. The capacity outlives it.
 #pragma once
@@ -18,17 +18,18 @@ class Grants {
   Grants(const Grants&) = delete;
   Grants& operator=(const Grants&) = delete;
 
-  // Holds places for more of its pods, up to so many of them, and says so in its answer.
+  // Holds places for more of the job's pods, `target` of them at most, and updates its answer.
   void Grow(WaitingJob* waiting, int target);
-  // So many pods of the shape were found to fit and no more; -1: that was not tried. It holds for
-  // as long as nothing becomes free: what frees something calls ForgetBounds.
+  // The number of pods of this shape beyond which none was found to fit; -1 if that was not tried.
+  // It is valid until something becomes free; the code that frees something calls ForgetBounds.
   int BoundOf(const ShapePtr& shape) const;
   void ForgetBounds() { bounds_.clear(); }
 
   bool HoldsAllOf(const WaitingJob& waiting) const;
   std::vector<std::string> PathsOf(const std::string& job) const;
-  // Also what was granted and isn't asked for any more. A pod that is there and may start goes on
-  // taking its place, whoever asked for it. Returns how many places are free again.
+  // Releases all places granted to the job except those of `keep`, also those that it doesn't
+  // request any more. A pod that exists and may start keeps its place. Returns how many places have
+  // become free.
   int Drop(const std::string& job, const std::vector<std::string>& keep);
 
  private:

@@ -1,4 +1,4 @@
-// Who grows by what is free: by what each has, weighed by its priority.
+// Which jobs grow when there is room: those with the smallest share, weighed by priority.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,10 +22,10 @@ Json Pod(const std::string& name, int gpus, int cpus) {
 }
 
 struct Grows {
-  int has;    // pods that run
-  int wants;  // pods more
+  int has;    // running pods
+  int wants;  // additional pods
   int priority = 0;
-  std::vector<int> sizes = {};  // of what it wants; empty: any
+  std::vector<int> sizes = {};  // useful numbers of additional pods; empty: any
   int gpus = 1, cpus = 0;       // of each pod
   Standing standing = Standing::kRuns;
 };
@@ -33,7 +33,7 @@ struct Grows {
 struct Case {
   std::string name;
   int gpus;                 // free
-  std::vector<Grows> jobs;  // in the order in which they stand in line, where priorities are equal
+  std::vector<Grows> jobs;  // in the order of the line, if priorities are equal
   std::vector<int> gets;    // pods
   int cpus = 1000;          // of the node
 };

@@ -26,7 +26,7 @@ void NodeCalls::Decide(const std::vector<WaitingJob*>& line, bool room_is_made, 
   std::vector<WaitingJob*> lack;
   for (WaitingJob* waiting : line) {
     if (!Lacks(waiting, now)) continue;
-    // Who was told that it may call has perhaps begun to.
+    // A job that was told that it may call has perhaps begun to, so it counts.
     if (waiting->answer.calls_for_nodes) {
       CountTurn(*waiting);
     } else {
@@ -34,7 +34,7 @@ void NodeCalls::Decide(const std::vector<WaitingJob*>& line, bool room_is_made, 
     }
   }
   if (room_is_made) return;
-  bool closed = false;  // nobody passes one that waits for its turn
+  bool closed = false;  // true: a job waits for its turn, and no job behind it may pass it
   for (WaitingJob* waiting : lack) {
     if (!KnowsWhere(*waiting)) continue;
     if (NeedsTurn(*waiting)) closed = closed || !IsTurnOf(*waiting);
@@ -55,7 +55,7 @@ bool NodeCalls::IsTurnOf(const WaitingJob& waiting) const {
   return !taken_by_one_ && turns_ < most;
 }
 
-// True: it has lacked room for long enough.
+// Returns true if the job has lacked room for long enough.
 bool NodeCalls::Lacks(WaitingJob* waiting, Moment now) {
   const GangFit& answer = waiting->answer;
   if (!waiting->CanNotStart() || !answer.decided || !answer.leavers.empty()) {
@@ -70,13 +70,13 @@ bool NodeCalls::Lacks(WaitingJob* waiting, Moment now) {
   return false;
 }
 
-// A job that holds pods already, and gets nothing from them without the rest, waits for no turn.
+// A job that holds pods, which are of no use without the rest, calls without waiting for a turn.
 bool NodeCalls::NeedsTurn(const WaitingJob& waiting) const {
   return waiting.request.standing == Standing::kWaits && calling_.count(waiting.request.job) == 0;
 }
 
-// Pods that have to be together must be told in which domain, and nobody knows that of a node to
-// come.
+// Pods that must be in one domain have to be told which, and the domain of a future node is
+// unknown.
 bool NodeCalls::KnowsWhere(const WaitingJob& waiting) {
   return !waiting.request.near.required || !waiting.answer.domain.empty();
 }
@@ -86,12 +86,12 @@ bool NodeCalls::MayCall(const WaitingJob& waiting, Moment now) {
   return !Fits(waiting, now);
 }
 
-// There is room for it, then, and it is kept for another job; or there is about to be.
+// Returns true if there is room for the job, but it is kept for another job or about to be free.
 bool NodeCalls::Fits(const WaitingJob& waiting, Moment now) {
   WhatIf what_if(&capacity_);
   std::optional<Moment> gone_by;
   for (const auto& [uid, by] : capacity_.leaving()) {
-    if (now >= by) continue;  // it hangs
+    if (now >= by) continue;  // the pod is late in leaving
     what_if.TakeOut(uid);
     gone_by = std::min(gone_by.value_or(by), by);
   }

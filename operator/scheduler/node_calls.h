@@ -1,12 +1,13 @@
-// Which jobs call for nodes: their pods may stand Pending though there is no room for them, because
-// an autoscaler makes nodes for pods that it sees so. docs/scheduling.md says when a job does, and
-// at what price.
+// Decides which jobs call for nodes: their pods may stand Pending though there is no room for them,
+// because an autoscaler makes nodes for Pending pods. docs/scheduling.md says when a job does so,
+// and at what price.
 //
-// A job calls when it could not start for a while, for want of free room and of nothing else: not
-// while less important jobs leave for anybody, nor where what is free, or about to be, would be
-// enough and is kept for another job. Only some call at a time, so that few jobs hold parts of what
-// they need while nodes come; and who has called in vain does so alone the next time, as jobs that
-// call together may each hold what the others lack.
+// A job calls when it could not start for a while only because there is too little free room. It
+// does not call while less important jobs give up pods for any job, nor where the room that is
+// free, or about to be, would be enough but is kept for another job. Only a few jobs call at a
+// time, so that few of them hold part of what they need while nodes come. A job that has called in
+// vain calls alone the next time, because jobs that call together may each hold what the others
+// lack.
 //
 // Pure. The capacity outlives it.
 #pragma once
@@ -24,9 +25,9 @@
 namespace ringmaster::scheduler {
 
 struct NodeCallRules {
-  bool calls = false;            // false: there is no autoscaler that would hear
-  std::chrono::seconds after{};  // a job has lacked room for so long
-  std::size_t jobs_at_once = 1;  // wait for nodes
+  bool calls = false;            // false: there is no autoscaler
+  std::chrono::seconds after{};  // a job calls after it has lacked room for this long
+  std::size_t jobs_at_once = 1;  // this many jobs may wait for nodes at the same time
 };
 
 class NodeCalls {
@@ -37,14 +38,15 @@ class NodeCalls {
 
   void SetRules(NodeCallRules rules) { rules_ = rules; }
   const NodeCallRules& rules() const { return rules_; }
-  // Pods of the job, which has yet to start, stand Pending so that nodes are made; or none do any
-  // more. True: that is new.
+  // Records whether pods of this job, which has yet to start, stand Pending so that nodes are made
+  // for them. Returns true if that has changed.
   bool SetCalling(const std::string& job, bool calls, bool alone = false);
 
-  // At the end of a pass, when nothing is kept for anybody. `line`: in order; says in their answers
-  // who calls. `room_is_made`: less important jobs leave for one of them.
+  // Decides at the end of a pass, when no room is reserved any more, and marks the jobs that may
+  // call in their answers. `line` is in the order of the line. `room_is_made`: less important jobs
+  // give up pods for one of them.
   void Decide(const std::vector<WaitingJob*>& line, bool room_is_made, Moment now);
-  // Then somebody will have lacked room for long enough, or a pod has not gone that should have.
+  // At this time a job will have lacked room for long enough, or a pod is late in leaving.
   std::optional<Moment> look_again() const { return look_again_; }
 
  private:
@@ -58,9 +60,9 @@ class NodeCalls {
 
   Capacity& capacity_;
   NodeCallRules rules_;
-  std::map<std::string, bool> calling_;  // jobs; true: it calls alone
+  std::map<std::string, bool> calling_;  // by job; true: it calls alone
   std::optional<Moment> look_again_;
-  // Of the pass that runs: so many call, and whether one of them does so alone.
+  // Of the current pass: how many jobs call, and whether one of them calls alone.
   std::size_t turns_ = 0;
   bool taken_by_one_ = false;
   int tried_ = 0;

@@ -41,7 +41,7 @@ class NodeCallsTest : public testing::Test {
       admission_.capacity().SetPod(pod, "ns/" + job);
     }
   }
-  // Wants `pods` pods, all of them together. Jobs stand in the order of their names.
+  // Requests `pods` pods, all of which are needed. Jobs are ordered by their names.
   static AdmissionRequest Request(const std::string& job, int pods) {
     AdmissionRequest request{.job = "ns/" + job, .since = kBegin, .sizes = {pods}};
     for (int i = 0; i < pods; ++i) {
@@ -53,7 +53,7 @@ class NodeCallsTest : public testing::Test {
     asked_[request.job] = request;
     (void)admission_.Ask(request, {});
   }
-  // Who may call now.
+  // The jobs that may call now.
   std::vector<std::string> CallersAt(std::chrono::seconds later) {
     admission_.LookAgain();
     (void)admission_.Pass(kBegin + later);
@@ -134,7 +134,7 @@ TEST_F(NodeCallsTest, WhoHasCalledInVainCallsAloneAndIsPassedByNobody) {
   EXPECT_THAT(CallersAt(kAfter), ElementsAre("ns/c"));
 }
 
-// No node has the label, so it can't call, now or alone.
+// No node has the label, so the job can't call, now or alone.
 TEST_F(NodeCallsTest, WhoCanNotCallKeepsNobodyFromIt) {
   admission_.SetNodeCallRules({.calls = true, .after = kAfter, .jobs_at_once = 2});
   admission_.SetCalling("ns/other", true);
@@ -156,7 +156,8 @@ TEST_F(NodeCallsTest, WhoHoldsPodsOfNoUseAloneWaitsForNoTurn) {
   EXPECT_THAT(CallersAt(kAfter), ElementsAre("ns/a"));
 }
 
-// a waits for all four, and long ago three of them were kept for it; b could have these.
+// a waits for four pods, and has waited so long that three places are reserved for it; b could use
+// these.
 TEST_F(NodeCallsTest, AJobDoesNotCallForRoomThatIsKeptForAnother) {
   Occupy("runs", 1);
   admission_.SetCalling("ns/other", true);  // so that a has no turn
@@ -205,7 +206,7 @@ TEST_F(NodeCallsTest, TheBoundBeginsAnewForAJobThatHadRoomMeanwhile) {
   (void)CallersAt(std::chrono::seconds(0));
   Gpus("a", 5);
   (void)CallersAt(std::chrono::seconds(10));
-  Gpus("a", 4);  // the places are lost with the node's room
+  Gpus("a", 4);  // the held places are lost with the node's room
   EXPECT_THAT(CallersAt(kAfter), IsEmpty());
 }
 

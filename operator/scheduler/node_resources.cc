@@ -15,7 +15,7 @@ NodeResources::Change NodeResources::Set(const Json& node) {
   const bool same_rules =
       known.object != nullptr && fields::At(*known.object, "/spec") == fields::At(node, "/spec") &&
       fields::At(*known.object, "/metadata/labels") == fields::At(node, "/metadata/labels");
-  if (same_rules && known.allocatable == allocatable) return Change::kNone;  // a heartbeat
+  if (same_rules && known.allocatable == allocatable) return Change::kNone;  // only a heartbeat
   if (!same_rules) open_.clear();
   known.object = std::make_shared<const Json>(node);
   known.allocatable = std::move(allocatable);
@@ -78,7 +78,7 @@ bool NodeResources::Free(const std::string& node, const Amounts& requests) {
   return true;
 }
 
-// What a pod says of nodes is mostly what its like have said.
+// Most pods have the same node rules as others, so the result is cached by these rules.
 const NodeResources::Open& NodeResources::Look(const Shape& shape) const {
   constexpr std::size_t kMost = 256;
   if (const auto known = open_.find(shape.rules); known != open_.end()) return known->second;
@@ -135,7 +135,7 @@ tl::expected<std::string, std::string> NodeResources::Place(const Shape& shape) 
   return tl::unexpected(WhyNone(open, shape, insufficient));
 }
 
-// `insufficient`: on how many of the open nodes each resource that is wanted is too little.
+// `insufficient` counts, for each wanted resource, the open nodes that have too little of it.
 std::string NodeResources::WhyNone(const Open& open, const Shape& shape,
                                    const std::vector<int>& insufficient) const {
   std::map<std::string, int> refusals = open.refusals;

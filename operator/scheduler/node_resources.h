@@ -1,6 +1,6 @@
-// What each node has of each resource, what is used of it, and which nodes are open to which pods,
-// by the rules of the default scheduler that exclude nodes: unschedulable, taints, node selector,
-// required node affinity, resources.
+// What each node has of each resource, how much of it is used, and which nodes are open to which
+// pods by those rules of the default scheduler that exclude nodes: unschedulable, taints, node
+// selector, required node affinity, resources.
 //
 // Pure. A plain value; copy it to try something.
 #pragma once
@@ -17,53 +17,54 @@ namespace ringmaster::scheduler {
 
 class NodeResources {
  public:
-  enum class Change { kNone, kAmounts, kRules };  // kRules: its amounts may be others too
+  enum class Change { kNone, kAmounts, kRules };  // kRules: the amounts may have changed, too
   Change Set(const Json& node);
-  // False: there is no such node. What is used on it stays known, for when it comes back.
+  // Returns false if there is no such node. What is used on it is remembered in case it comes back.
   bool Remove(const std::string& name);
 
   void Use(const std::string& node, const Amounts& requests);
-  // False: nothing was used there.
+  // Returns false if nothing was used there.
   bool Free(const std::string& node, const Amounts& requests);
 
   ShapePtr ShapeOf(const Json& pod) { return shapes_.Of(pod, &numbers_); }
   ShapePtr ShapeOn(const Shape& shape, const std::string& label, const std::string& value) {
     return shapes_.On(shape, label, value, &numbers_);
   }
-  // The node with the most free CPU among those that fit; else why not, in the words of the default
-  // scheduler: "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable."
+  // Returns the node with the most free CPU among those where the pod fits, or the reason why it
+  // fits nowhere, in the words of the default scheduler: "0/2 nodes are available: 1 Insufficient
+  // cpu, 1 node(s) were unschedulable."
   tl::expected<std::string, std::string> Place(const Shape& shape) const;
-  // Nodes that are open to pods of this shape, resources apart.
+  // The nodes that are open to pods of this shape, whatever resources they have free.
   const std::vector<std::string>& OpenTo(const Shape& shape) const { return Look(shape).nodes; }
 
-  // More is used than there is.
+  // More of a resource is used than the node has.
   bool IsOverfull(const std::string& node) const;
-  // So much of the resource has the node free; below 0: it is overfull.
+  // How much of the resource is free on the node; negative if it is overfull.
   double FreeOn(const std::string& node, const std::string& resource) const;
-  // So many pods that ask for this fit on it beside what is used.
+  // How many pods with these requests fit on the node beside what is used.
   int CountOn(const std::string& node, const Amounts& requests) const;
-  // The value of a node's label; empty: it has none.
+  // The value of a node's label; empty if it has none.
   std::string LabelOf(const std::string& node, const std::string& label) const;
-  // Of a node that is there.
+  // The node must exist.
   const Amounts& AllocatableOf(const std::string& node) const {
     return nodes_.at(node).allocatable;
   }
-  Amounts Total() const;  // of all nodes that are there
+  Amounts Total() const;  // of all existing nodes
   bool Has(const std::string& node) const { return nodes_.count(node) != 0; }
   const std::map<std::string, Amounts>& used() const { return used_; }  // by node
 
  private:
   struct Node {
-    std::shared_ptr<const Json> object;  // metadata.labels and spec are what is looked at
+    std::shared_ptr<const Json> object;  // only metadata.labels and spec are read
     Amounts allocatable;
-    std::vector<double> free;  // by number of the resource; of those beyond its end nothing
+    std::vector<double> free;  // by number of the resource; 0 for resources beyond the end
   };
   struct Open {
     std::vector<std::string> nodes;
     std::vector<const Node*> states;  // of these nodes
     std::map<std::string, int> refusals;
   };
-  // Points into the object that it is of: a copy of that begins without.
+  // The cache points into nodes_ of its object, so a copy of the object starts with an empty cache.
   struct OpenCache : std::map<std::string, Open> {
     OpenCache() = default;
     OpenCache(const OpenCache& /*other*/) : std::map<std::string, Open>() {}
@@ -82,7 +83,7 @@ class NodeResources {
   std::map<std::string, Amounts> used_;  // by node
   ResourceNumbers numbers_;
   Shapes shapes_;
-  mutable OpenCache open_;  // by what a pod says of nodes; as long as they stay
+  mutable OpenCache open_;  // by the node rules of a shape; cleared when a node's rules change
 };
 
 }  // namespace ringmaster::scheduler

@@ -1,4 +1,4 @@
-// Whether a node is open to a pod, resources apart. Pure.
+// Whether a node is open to a pod, whatever resources it has free. Pure.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,10 +12,10 @@ struct Taint {
   std::string effect;
 };
 
-// `pod` may be a template. What is no toleration tolerates nothing.
+// `pod` may be a pod template. A malformed toleration tolerates nothing.
 bool Tolerates(const nlohmann::json& pod, const Taint& taint);
 
-// Why not, in the words of the default scheduler; empty: it is.
+// Why the node is not open to the pod, in the words of the default scheduler; empty if it is.
 std::string Refusal(const nlohmann::json& pod, const nlohmann::json& node);
 
 }  // namespace ringmaster::scheduler

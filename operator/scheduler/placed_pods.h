@@ -1,5 +1,5 @@
-// The pods that have a node: what each takes there, and for which job. There may be very many, and
-// few that differ: what is the same is kept once. Pure.
+// The pods that have a node: what each of them takes there, and for which job. There may be very
+// many pods but few distinct values, so equal values are stored once. Pure.
 #pragma once
 
 #include <map>
@@ -15,14 +15,14 @@ class PlacedPods {
  public:
   struct Pod {
     std::shared_ptr<const std::string> node;
-    std::shared_ptr<const std::string> job;  // null: somebody else's
+    std::shared_ptr<const std::string> job;  // null: the pod belongs to no job
     std::shared_ptr<const Amounts> requests;
   };
   // Stays valid until the pod is set again or removed.
   const Pod& Set(const std::string& uid, const std::string& node, const std::string& job,
                  Amounts requests);
   void Remove(const std::string& uid) { pods_.erase(uid); }
-  // Null: there is none.
+  // Null if the pod is unknown.
   const Pod* Find(const std::string& uid) const {
     const auto known = pods_.find(uid);
     return known == pods_.end() ? nullptr : &known->second;

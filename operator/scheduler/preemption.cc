@@ -11,24 +11,24 @@
 namespace ringmaster::scheduler {
 namespace {
 
-constexpr double kNothing = 1e-9;  // of amounts that were summed up in another order
+constexpr double kNothing = 1e-9;  // amounts below this are rounding errors of sums
 
 // A pod that may be taken, and where it is.
 struct Candidate {
   const Holding* holding = nullptr;
   const GivablePod* pod = nullptr;
-  std::size_t turn = 0;  // of the holding's pods it is this one
+  std::size_t turn = 0;  // index in the holding's pods
   Amounts requests;
 };
 
 // The pods of one node that make room for one pod of the need.
 struct Option {
   std::vector<const Candidate*> pods;
-  int priority = std::numeric_limits<int>::min();  // the highest of those that give
-  std::size_t turn = 0;  // the latest of them, in the order in which its job would rather give
+  int priority = std::numeric_limits<int>::min();  // highest priority of the jobs that give
+  std::size_t turn = 0;  // highest index of the pods in their jobs' order of giving
 };
 
-// How many pods that train each job has above what it keeps.
+// How many training pods each job has above those that it keeps.
 class Budgets {
  public:
   Budgets() = default;
@@ -63,7 +63,7 @@ class Search {
   Search(Capacity* capacity, const Need& need, const Holdings& holdings)
       : capacity_(*capacity), need_(need), holdings_(holdings), what_if_(capacity) {}
 
-  // What goes, or went, whatever is decided here.
+  // Treats pods as gone that leave whatever is decided here, unless they are late.
   void CountOnLeaving(Moment now) {
     for (const auto& [uid, by] : capacity_.leaving()) {
       if (by + kLeavesLate <= now) continue;
@@ -86,14 +86,16 @@ class Search {
       }
     }
   }
-  // Who was asked may be giving already: it isn't asked for another one instead. A job that has
-  // lost pods since then refuses what it can't do without any more, and that isn't counted on.
+  // Takes the pods again that were taken in earlier passes: their jobs may be giving them up
+  // already and are not asked for others instead. A job that has lost pods since then refuses to
+  // give those that it can't do without any more, so these are not counted on.
   void CountOnBefore(const std::vector<TakenPod>& before) {
     budgets_ = Budgets(holdings_, capacity_, what_if_);
     for (const TakenPod& pod : before) {
       if (!capacity_.PlacementOf(pod.uid)) continue;
       const bool leaves = capacity_.leaving().count(pod.uid) != 0;
-      // Of a job that gives all, what stays was taken again above, or is not needed any more.
+      // TakeWhole has taken the pods of the jobs that still give all; the rest of such pods is not
+      // needed any more.
       if (!leaves && (pod.whole || what_if_.IsOut(pod.uid))) continue;
       if (leaves ? !what_if_.IsOut(pod.uid) : !SpendFor(pod)) continue;
       what_if_.TakeOut(pod.uid);
@@ -121,7 +123,7 @@ class Search {
     return true;
   }
 
-  // What turns out not to be needed stays, the most important first.
+  // Returns pods that turn out not to be needed, those of the most important jobs first.
   void GiveBackNeedless() {
     std::vector<TakenPod> order = taken_;
     std::stable_sort(order.begin(), order.end(), [&](const TakenPod& a, const TakenPod& b) {
@@ -138,7 +140,8 @@ class Search {
     }
   }
 
-  // A job that may not train with just any number of pods gives some more.
+  // A job that trains only with certain numbers of pods gives up more, down to the next such
+  // number.
   void RoundToSizes() {
     std::set<std::string> givers;
     for (const TakenPod& pod : taken_) givers.insert(pod.job);
@@ -169,7 +172,7 @@ class Search {
     const auto holding = holdings_.find(pod.job);
     return holding == holdings_.end() ? 0 : holding->second.priority;
   }
-  // False: it may not be taken any more.
+  // Returns false if the pod may not be taken any more.
   bool SpendFor(const TakenPod& taken) {
     const auto holding = holdings_.find(taken.job);
     if (holding == holdings_.end() || holding->second.priority >= need_.priority) return false;
@@ -186,7 +189,7 @@ class Search {
       if (holding.priority >= need_.priority) continue;
       for (std::size_t i = 0; i < holding.pods.size(); ++i) {
         const GivablePod& pod = holding.pods[i];
-        // What leaves and is not counted on hangs.
+        // A pod that is leaving and was not counted on is late: taking it would not help.
         if (what_if_.IsOut(pod.uid) || capacity_.leaving().count(pod.uid) != 0) continue;
         if (const auto* at = capacity_.PlacementOf(pod.uid)) {
           candidates_[*at->node].push_back({&holding, &pod, i, *at->requests});
@@ -206,7 +209,7 @@ class Search {
     taken_.push_back({candidate.pod->uid, candidate.pod->name, candidate.holding->job});
   }
 
-  // The best one comes first: unimportant givers, few pods, of a job that could give many.
+  // Smaller is better: givers of low priority, few pods, from jobs that could give many.
   using Ranking = std::tuple<int, std::size_t, int, std::size_t>;
   Ranking Rank(const Option& option) const {
     int could_give = std::numeric_limits<int>::max();
@@ -216,7 +219,7 @@ class Search {
     return {option.priority, option.pods.size(), -could_give, option.turn};
   }
 
-  // Options are kept from one pod of the need to the next: mostly they still hold.
+  // Options are kept from one needed pod to the next, because most remain valid.
   std::optional<std::string> CheapestNode(const Shape& shape) {
     if (&shape != options_of_) options_.clear();
     options_of_ = &shape;
@@ -281,7 +284,7 @@ class Search {
       if (lack->second <= kNothing) lacks->erase(lack);
     }
   }
-  // A large pod that came late may do for the small ones before it.
+  // A large pod that was added late may make smaller ones before it unnecessary.
   static void DropNeedless(const Amounts& lacks, Option* option) {
     for (std::size_t i = option->pods.size(); i-- > 0;) {
       Amounts without = lacks;
@@ -318,7 +321,7 @@ std::optional<int> LowestPriority(const Holdings& holdings) {
 std::optional<Preemption> PreemptWith(const std::set<std::string>& whole,
                                       const PreemptionCase& what) {
   const auto lowest = LowestPriority(what.holdings);
-  // What was taken before may have to go yet, though its job holds nothing any more.
+  // Pods taken earlier may still have to go although their job has no holding any more.
   const bool may_take = lowest && *lowest < what.need.priority;
   if (!may_take && what.before.empty()) return std::nullopt;
   Search search(what.capacity, what.need, what.holdings);

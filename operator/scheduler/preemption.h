@@ -1,9 +1,9 @@
-// Which pods less important jobs give up so that a job that waits can start. Pods above what these
-// need to train go first: of the lowest priority first, and of those as few as will do, on the
-// nodes where that takes the fewest. Which jobs give all that they have is said by the caller
-// (whole_jobs.h). All or nothing: where it would not suffice, nothing is taken.
+// Decides which pods less important jobs give up so that a waiting job can start. Only pods above
+// what a job needs to train are taken, from the lowest priority first, as few as will do, and on
+// the nodes where the fewest are needed. The caller says which jobs give up all their pods
+// (whole_jobs.h). All or nothing: where the pods would not be enough, none is taken.
 //
-// A pod that is about to go anyway counts as gone: what leaves already isn't taken a second time.
+// A pod that is being terminated anyway counts as gone, so that no other pod is taken in its place.
 //
 // Pure: the capacity is as before afterwards.
 #pragma once
@@ -20,26 +20,26 @@
 
 namespace ringmaster::scheduler {
 
-// After so long beyond its time a pod that should have gone is not counted on any more.
+// A pod that should have left is no longer counted on when it is late by this much.
 inline constexpr std::chrono::seconds kLeavesLate{60};
 
 // A pod of a job that trains.
 struct GivablePod {
   std::string uid;
   std::string name;
-  bool trains = true;  // false: it is on its way into the ring, or out of it
+  bool trains = true;  // false: it has not joined the view yet, or is leaving it
   friend bool operator==(const GivablePod&, const GivablePod&) = default;
 };
 
-// What a job that trains has, and how much of that it may be asked for.
+// What a training job has, and how much of that it may be asked to give.
 struct Holding {
   std::string job;  // namespace/name
   int priority = 0;
-  std::vector<GivablePod> pods;  // first those that it would rather give
-  int least = 1;                 // so many that train it keeps
-  std::vector<int> sizes;        // with which it trains, ascending; empty: with any
-  bool whole = false;            // may be asked for all that it has
-  Moment since;                  // has trained since then; max(): it has not begun
+  std::vector<GivablePod> pods;  // the pod that the job would give first comes first
+  int least = 1;                 // the job keeps at least this many training pods
+  std::vector<int> sizes;        // the sizes with which it trains, ascending; empty: any size
+  bool whole = false;            // it may be asked for all its pods
+  Moment since;                  // it has trained since then; max(): it has not begun
   friend bool operator==(const Holding&, const Holding&) = default;
 };
 
@@ -48,42 +48,42 @@ struct TakenPod {
   std::string uid;
   std::string name;
   std::string job;
-  bool whole = false;  // with all others of the job
+  bool whole = false;  // the job gives up all its other pods, too
   friend bool operator==(const TakenPod&, const TakenPod&) = default;
 };
 
-// What the job needs to start.
+// What the waiting job needs to start.
 struct Need {
   std::string job;
   int priority = 0;
   std::vector<std::shared_ptr<const Json>> pods;
-  std::vector<ShapePtr> shapes;  // of the pods
+  std::vector<ShapePtr> shapes;  // shapes of `pods`, in the same order
 };
 
 struct Preemption {
-  std::vector<TakenPod> taken;     // those of `before` that still have to go among them
-  std::vector<std::string> nodes;  // where the pods of the need fit then
-  std::optional<Moment> late_at;   // then one that is counted on has not gone in time
+  std::vector<TakenPod> taken;     // includes those of `before` that still have to go
+  std::vector<std::string> nodes;  // where the needed pods fit afterwards
+  std::optional<Moment> late_at;   // at this time a pod that is counted on is late in leaving
 };
 
 using Holdings = std::map<std::string, Holding>;  // by job
 
-// Of the least important job that could be asked; nullopt: there is none.
+// The priority of the least important job that could be asked; nullopt if there is none.
 std::optional<int> LowestPriority(const Holdings& holdings);
 
-// What is decided about. It holds references: to be used while these live.
+// The input of the decision. It holds references that must outlive it.
 struct PreemptionCase {
   Capacity* capacity;
   const Need& need;
   const Holdings& holdings;
-  const std::vector<TakenPod>& before;      // what was taken for the job earlier
-  const std::set<std::string>& for_others;  // uids of what is taken for others
+  const std::vector<TakenPod>& before;      // what was taken for this job earlier
+  const std::set<std::string>& for_others;  // uids of the pods that are taken for other jobs
   Moment now;
 };
 
-// `whole`: jobs, less important than the need, that give all that they have; of the others goes
-// only what they can do without. nullopt: the need can't have enough so, or nobody is less
-// important.
+// The jobs in `whole`, which must be less important than the waiting job, give up all their pods;
+// the others give only what they can do without. Returns nullopt if that is not enough, or if no
+// job is less important.
 std::optional<Preemption> PreemptWith(const std::set<std::string>& whole,
                                       const PreemptionCase& what);
 

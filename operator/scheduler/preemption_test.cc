@@ -1,4 +1,4 @@
-// The decision who gives up pods for whom: by itself, and as the admission takes it.
+// The decision which pods are given up for which job: by itself, and as part of the admission.
 #include "operator/scheduler/preemption.h"
 
 #include <gmock/gmock.h>
@@ -164,7 +164,7 @@ TEST(PreemptTest, APodThatHangsIsNotCountedOn) {
   EXPECT_THAT(late->taken, ElementsAre(TakenPod{"low-1", "low-1", "ns/low"}));
 }
 
-// A node of four GPUs that a job of low priority has.
+// A node of four GPUs, all used by a job of low priority.
 class PreemptionTest : public ::testing::Test {
  protected:
   PreemptionTest() {
@@ -177,7 +177,7 @@ class PreemptionTest : public ::testing::Test {
                                  leaves ? std::optional(kNow) : std::nullopt);
   }
   static std::string Name(int i) { return "low-" + std::to_string(i); }
-  // `given`: are about to leave.
+  // `given`: pods that are about to leave.
   void Holds(const std::vector<int>& indexes, const std::vector<int>& given = {}) {
     Holding holding{"ns/low", 0, {}, 2, {}};
     for (const int i : indexes) holding.pods.push_back({Name(i), Name(i)});
@@ -194,7 +194,7 @@ class PreemptionTest : public ::testing::Test {
     }
     return request;
   }
-  // A job of priority 5 that lacks a pod.
+  // Requests one pod of a job with priority 5.
   static AdmissionRequest LacksOne(Standing standing) {
     AdmissionRequest request = Request("high", 1, 1, 5);
     request.standing = standing;
@@ -206,7 +206,7 @@ class PreemptionTest : public ::testing::Test {
     for (const PodDemand& demand : admission_.DemandsOn("ns/low")) uids.push_back(demand.uid);
     return uids;
   }
-  // As the operator has it: the pod is asked to leave, goes, and one like it stands in line.
+  // As in the operator: the pod is asked to leave, goes, and its replacement stands in line.
   void Leave(int i, const std::vector<int>& left) {
     Runs(i, true);
     Holds(left);
@@ -390,12 +390,13 @@ TEST_F(PreemptionTest, ManyThatCanNotHaveEnoughKeepNobodyFromTakingPods) {
   EXPECT_LT(passes, 20) << "then all have been tried";
 }
 
-// The first one counts on what leaves for the second one, and then there is no room for that.
+// The first job counts on a pod that leaves for the second one, and then there is no room for the
+// second.
 TEST_F(PreemptionTest, WhatLeavesForNobodyAnyMoreIsAskedForByWhoCountsOnIt) {
   Ask(Request("second", 1, 1, 5));
   admission_.Pass(kNow);
   ASSERT_THAT(Demanded(), ElementsAre("low-3"));
-  admission_.capacity().RemovePod("low-1");  // nothing more can be spared
+  admission_.capacity().RemovePod("low-1");  // no further pod can be spared
   admission_.capacity().SetNode(Node("a", 3));
   AdmissionRequest first = Request("first", 1, 1, 9);
   first.standing = Standing::kShort;

@@ -1,8 +1,8 @@
-// Where the pods of one shape would fit if jobs had ended: what tells whether keeping room for a
-// job that waits can ever help it, and whom it waits for. Pods of others are taken to stay: nobody
-// here knows their end.
+// Where the pods of one shape would fit if jobs had ended. It tells whether keeping room for a
+// waiting job can ever help that job, and for which jobs it waits. Pods that belong to no job are
+// assumed to stay: nothing here knows when they end.
 //
-// Pure. Of the moment at which it was made.
+// Pure. It describes the moment of its construction.
 #pragma once
 
 #include <map>
@@ -16,17 +16,17 @@ class Prospect {
  public:
   Prospect(const Capacity& capacity, const ShapePtr& shape);
 
-  // So many of those that Alone() counts fit on this node.
+  // How many of the pods that Alone() counts fit on this node.
   int AloneOn(const std::string& node) const;
-  // So many pods of the shape fit when no other job has a pod or a place any more.
+  // How many pods of the shape fit if no other job has a pod or a held place.
   int Alone() const { return alone_; }
-  // The same beside what this job has.
+  // How many pods of the shape fit beside the pods of `job` alone.
   int Beside(const std::string& job) const;
 
  private:
   struct Room {
     Amounts allocatable;
-    Amounts used;  // by others than jobs
+    Amounts used;  // by pods that belong to no job
     int fits = 0;
   };
 

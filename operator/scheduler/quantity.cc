@@ -16,7 +16,7 @@ double ParseQuantity(const nlohmann::json& quantity) {
       {"Gi", 0x1p30}, {"Ti", 0x1p40}, {"Pi", 0x1p50}, {"Ei", 0x1p60}};
   const std::string text = quantity.get<std::string>();
   char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);  // takes "1e3" too, as Kubernetes does
+  const double number = std::strtod(text.c_str(), &end);  // accepts "1e3", as Kubernetes does
   const auto unit = kUnits.find(end);
   return unit == kUnits.end() ? 0 : number * unit->second;
 }

@@ -5,7 +5,7 @@
 
 namespace ringmaster::scheduler {
 
-// 0 for what is no quantity: the API server has refused that already.
+// Returns 0 for an invalid quantity: the API server has refused those already.
 double ParseQuantity(const nlohmann::json& quantity);
 
 }  // namespace ringmaster::scheduler

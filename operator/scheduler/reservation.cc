@@ -3,14 +3,14 @@
 namespace ringmaster::scheduler {
 namespace {
 
-// In one pass: each costs a look at all nodes and pods.
+// Most jobs tried in one pass: each try costs a look at all nodes and pods.
 constexpr int kMostReservationsTried = 16;
 
 }  // namespace
 
 void Reservation::MakeFor(const WaitingJob& waiting) {
   if (job_ != nullptr) return;
-  if (grants_.BoundOf(waiting.shapes.front()) == 0) return;  // there is nothing to keep
+  if (grants_.BoundOf(waiting.shapes.front()) == 0) return;  // nothing is free that could be kept
   if (tried_++ >= kMostReservationsTried) return;
   auto prospect = std::make_shared<const Prospect>(capacity_, waiting.shapes.front());
   if (prospect->Beside(waiting.request.job) < waiting.request.Least()) return;

@@ -1,6 +1,6 @@
-// What is free and kept, in one pass, for one job that doesn't fit yet: as much of what it needs as
-// there is, so that nobody behind it in line has that. docs/scheduling.md says which reservations
-// are sound.
+// Free room that one pass keeps for one job that doesn't fit yet: as much of what the job needs as
+// is free, so that no job behind it in line gets it. docs/scheduling.md says which reservations are
+// sound.
 //
 // Pure. Capacity and grants outlive it.
 #pragma once
@@ -22,12 +22,12 @@ class Reservation {
   Reservation& operator=(const Reservation&) = delete;
 
   void BeginPass() { tried_ = 0; }
-  // Only if there is none yet, and where the job fits some day: not beside what others than jobs
-  // have, nor where its own pods are in its way.
+  // Reserves room for the job, if no reservation exists and the job can fit one day: it does not
+  // where the pods of no job, or its own pods, leave too little room.
   void MakeFor(const WaitingJob& waiting);
-  // Grants::Grow, with what is kept for another job kept, unless this job is one that the other
-  // one waits for: when a job that runs ends, its pods go, however many they are, and until then
-  // the other one doesn't fit.
+  // Calls Grants::Grow without touching the reserved room. One kind of job may use that room: a
+  // running job that the reserved job has to wait for anyway, because the reserved job does not fit
+  // beside it. When the running job ends all its pods go, however many they have become.
   void GrowBeside(WaitingJob* waiting, int target);
   void Lift();
 
@@ -38,11 +38,11 @@ class Reservation {
 
   Capacity& capacity_;
   Grants& grants_;
-  const WaitingJob* job_ = nullptr;  // null: there is none
-  std::vector<std::string> paths_;   // for which places are held
+  const WaitingJob* job_ = nullptr;  // null: nothing is reserved
+  std::vector<std::string> paths_;   // pods for which places are held
   std::shared_ptr<const Prospect> prospect_;
-  std::set<ShapePtr> refused_;  // don't fit, even where the reservation is lifted
-  int tried_ = 0;               // in this pass
+  std::set<ShapePtr> refused_;  // shapes that don't fit even without the reservation
+  int tried_ = 0;               // number of jobs tried in this pass
 };
 
 }  // namespace ringmaster::scheduler

@@ -1,5 +1,5 @@
-// What decides where a pod fits. Pods of one shape find the same nodes open and need the same of
-// them, so that what was found out of one holds for all. Pure.
+// What decides where a pod fits. Pods of one shape may run on the same nodes and request the same
+// resources, so an answer for one of them holds for all. Pure.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,14 @@ namespace ringmaster::scheduler {
 
 struct Shape {
   Amounts requests;
-  Json pod;                                            // spec: what it says of nodes
-  std::string rules;                                   // the same, as text
+  Json pod;                                            // the parts of its spec that choose nodes
+  std::string rules;                                   // `pod` as text
   std::vector<std::pair<std::size_t, double>> wanted;  // requests, by number of the resource
 };
 using ShapePtr = std::shared_ptr<const Shape>;
 
-// Resources as numbers: there are few, and each look at a node by their names would be dear.
+// Numbers the resources: there are few, and comparing their names at each look at a node would be
+// slow.
 class ResourceNumbers {
  public:
   static constexpr std::size_t kCpu = 0;
@@ -33,11 +34,11 @@ class ResourceNumbers {
   std::map<std::string, std::size_t> numbers_ = {{"cpu", kCpu}};
 };
 
-// Equal shapes are the same object for as long as somebody holds it.
+// Equal shapes are the same object as long as a ShapePtr to it exists.
 class Shapes {
  public:
   ShapePtr Of(const Json& pod, ResourceNumbers* numbers);
-  // The same on nodes with this label alone.
+  // The same shape, restricted to nodes with this value of a label.
   ShapePtr On(const Shape& shape, const std::string& label, const std::string& value,
               ResourceNumbers* numbers);
 

@@ -17,7 +17,7 @@ void Shares::Count() {
                                  const Amounts& requests) { Add(has_[job], requests); });
 }
 
-// Until it is counted for the first time, it is counted then.
+// Before the first count there is nothing to update: the count will include these pods.
 void Shares::Granted(const WaitingJob& job, int before) {
   if (!counted_) return;
   for (int i = before; i < job.answer.fit; ++i) {

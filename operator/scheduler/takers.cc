@@ -9,7 +9,8 @@ namespace ringmaster::scheduler {
 namespace {
 
 constexpr std::size_t kMostTakersTried = 16;  // in one pass: each costs a look at all nodes and pods
-// So many passes may follow from what jobs that take pods from others decide about each other.
+// At most this many passes follow each other because jobs that take pods influence each other's
+// decisions.
 constexpr int kMostRepeats = 8;
 
 }  // namespace
@@ -25,10 +26,11 @@ bool Turns::Next() {
   return true;
 }
 
-// Where all have had a turn and nothing has changed since the first of them, no pass follows.
+// If all jobs have had a turn and nothing has changed since the first of them, no pass follows.
 bool Turns::EndPass() {
   if (begin_ + tried_ < seen_) {
-    begin_ += std::max<std::size_t>(failed_, 1);  // those that have begun come no more
+    // Jobs that have begun to take pods need no turn any more, so only failed ones are skipped.
+    begin_ += std::max<std::size_t>(failed_, 1);
     return true;
   }
   return std::exchange(*this, {}).changed_;
@@ -65,7 +67,7 @@ bool Takers::TakeFor(WaitingJob* waiting, Moment now) {
   std::vector<TakenPod> before;
   if (const auto taken = taken_.extract(request.job)) before = taken.mapped();
   if (!request.preempts || (before.empty() && !MayTake(request))) return false;
-  // Each that has begun to take pods is looked at in each pass.
+  // A job that has begun to take pods is looked at in every pass.
   if (begins && !turns_.Next()) return false;
   const auto least = static_cast<std::size_t>(request.Least());
   const Need need{request.job,
@@ -103,8 +105,8 @@ bool Takers::EndPass() {
   return (StaysSomething() && repeats_++ < kMostRepeats) || turns_follow;
 }
 
-// A job may have counted on a pod that was taken for another one, and for which nobody asks any
-// more.
+// Returns true if a pod was taken before this pass and no job asks for it any more: another job may
+// have counted on its leaving.
 bool Takers::StaysSomething() const {
   if (taken_.empty()) return false;
   const std::set<std::string> taken = TakenForOthersThan("");

@@ -45,7 +45,7 @@ void Topology::Choose(WaitingJob* waiting, bool taker) {
   }
 }
 
-// Of those that can have room for it one day the one that has most now.
+// Among the domains that can have room for the job one day, returns the one with the most room now.
 std::string Topology::DomainToWaitFor(const WaitingJob& waiting) {
   const ShapePtr& shape = waiting.shapes.front();
   auto& prospect = prospects_[shape];

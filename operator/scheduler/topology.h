@@ -1,8 +1,8 @@
-// Jobs whose pods want to be near each other: on nodes that have the same value of a label, which
-// is one domain (a rack, a block, a zone). Where the pods of a job are counted is chosen here when
-// its first pods are to start: in the smallest domain that has room for all that it wants, or,
-// where none has, in the one that has room for most. Where no domain has room for enough of them,
-// it waits for one that has room for enough when jobs have ended.
+// Places jobs whose pods want to be near each other: on nodes with the same value of a label, which
+// form a domain (a rack, a block, a zone). The domain is chosen when the job's first pods are to
+// start: the smallest domain with room for all pods that the job wants or, if none has that, the
+// domain with room for the most. If no domain has room for its smallest size, a job that requires
+// one waits for a domain that will have room when other jobs have ended.
 //
 // Pure. The capacity outlives it.
 #pragma once
@@ -25,24 +25,26 @@ class Topology {
   Topology(const Topology&) = delete;
   Topology& operator=(const Topology&) = delete;
 
-  // Something may have become free.
+  // Something may have become free, so what is known is forgotten.
   void Forget() {
     rooms_.clear();
     prospects_.clear();
   }
-  // Sets the domain of a job that has been granted nothing, and the shapes of its pods. None where
-  // it asks for none, or would rather be spread than wait. `taker`: others make room for it in the
-  // domain that it has, so it changes that only for one in which it can start now.
+  // Chooses the domain of a job that has been granted nothing, and with it the shapes of its pods.
+  // The domain stays empty if the job wants none, or if it prefers spreading to waiting. `taker`:
+  // other jobs make room for this one in its present domain, so it changes the domain only to one
+  // where it can start now.
   void Choose(WaitingJob* waiting, bool taker = false);
-  // It is where it was: it holds places there.
+  // The job holds places in this domain, so it stays there.
   void Keep(const std::string& domain, WaitingJob* waiting) const;
-  // A job that need not be in one domain: the pods that it still wants may be anywhere. False:
-  // nothing has changed.
+  // The pods that the job still wants may be anywhere, if it prefers one domain but doesn't require
+  // it. Returns false if nothing has changed.
   bool Widen(WaitingJob* waiting) const;
 
  private:
   using Rooms = std::map<std::string, int>;  // so many of a job's pods fit, by domain
-  // Many jobs are alike. While nothing is held that was not, they find the same.
+  // What was found for one job, for the others that are like it. It is valid while the same number
+  // of places is held.
   struct Known {
     std::size_t places_held = 0;
     Rooms rooms;
@@ -50,9 +52,9 @@ class Topology {
 
   void CountAnywhere(WaitingJob* waiting) const;
   void CountIn(const std::string& domain, WaitingJob* waiting) const;
-  // Of the domains with a node that is open to its pods.
+  // Covers the domains that have a node open to the job's pods.
   const Rooms& RoomsFor(const WaitingJob& waiting);
-  // Empty: there is none.
+  // Empty if there is none.
   std::string DomainToWaitFor(const WaitingJob& waiting);
 
   Capacity& capacity_;

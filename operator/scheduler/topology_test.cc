@@ -25,7 +25,7 @@ Json Pod(const std::string& name, int gpus = 1) {
 
 class TopologyTest : public testing::Test {
  protected:
-  // A node of a rack; "": it has no such label.
+  // A node of a rack; "": it has no rack label.
   void Node(const std::string& name, const std::string& rack, int gpus) {
     Json node = {{"metadata", {{"name", name}, {"labels", Json::object()}}},
                  {"status",
@@ -42,7 +42,7 @@ class TopologyTest : public testing::Test {
     }
     return request;
   }
-  // What its pods take when they run.
+  // A running pod, with its resources taken.
   void Runs(const std::string& name, const std::string& node, int gpus = 1,
             const std::string& job = "") {
     Json pod = Pod(name, gpus);
@@ -51,7 +51,7 @@ class TopologyTest : public testing::Test {
     admission_.capacity().SetPod(pod, job);
   }
   GangFit Ask(const AdmissionRequest& request) { return admission_.Ask(request, {}); }
-  // So many GPUs are free on the node, places that are held taken off.
+  // The number of free GPUs on the node, without held places.
   int Free(const std::string& node) {
     return static_cast<int>(admission_.capacity().nodes().FreeOn(node, "example.com/gpu"));
   }
@@ -157,7 +157,7 @@ TEST_F(TopologyTest, TheDomainIsChosenAnewWhileNothingIsGranted) {
   EXPECT_EQ(fit.domain, "b");
 }
 
-// Of the racks one is too small for it, however empty it is.
+// One rack is too small for the job, even if it were empty.
 TEST_F(TopologyTest, ItWaitsForADomainThatCanHaveRoomForItAndIsReservedRoomThere) {
   Node("a1", "a", 3);
   Node("b1", "b", 4);
@@ -202,13 +202,14 @@ TEST_F(TopologyTest, PodsOfLessImportantJobsLeaveInADomainThatIsLargeEnoughAndIn
   const GangFit fit = Ask(high);
   ASSERT_EQ(fit.leavers.size(), 3u) << fit.domain;
   EXPECT_EQ(fit.domain, "b");
-  // One has gone, and meanwhile another rack has more room: what is on its way is enough.
+  // One pod has gone, and meanwhile another rack has more room: the pods that leave are still
+  // enough.
   admission_.capacity().RemovePod(fit.leavers.front().pod);
   for (const char* pod : {"in-c-1", "in-c-2"}) admission_.capacity().RemovePod(pod);
   admission_.Pass(kNow);
   EXPECT_EQ(Ask(high).domain, "b");
   EXPECT_TRUE(admission_.DemandsOn("ns/in-c").empty());
-  // Unless there is enough elsewhere.
+  // The job moves only if there is enough room elsewhere.
   admission_.capacity().RemovePod("in-c-3");
   admission_.Pass(kNow);
   EXPECT_EQ(Ask(high).domain, "c");

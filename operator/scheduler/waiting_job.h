@@ -1,4 +1,4 @@
-// A job that asks for places for its pods, and the answer that it has. Values.
+// A job that requests places for its pods, and its current answer. Values.
 #pragma once
 
 #include <algorithm>
@@ -19,34 +19,34 @@ enum class Standing {
   kRuns,   // has enough, and wants more
 };
 
-// Its pods want to be on nodes that have the same value of a label.
+// The job's pods want to be on nodes that have the same value of a label.
 struct Nearness {
-  std::string label;      // empty: they don't
-  bool required = false;  // else they would rather be apart than wait
-  std::string domain;     // the value where others of the job are already; empty: none is
+  std::string label;      // empty: the pods may be anywhere
+  bool required = false;  // false: the job prefers spreading to waiting
+  std::string domain;     // value of the label where pods of the job are already; empty: nowhere
   friend bool operator==(const Nearness&, const Nearness&) = default;
 };
 
 struct AdmissionRequest {
   std::string job;  // namespace/name
   Standing standing = Standing::kWaits;
-  int priority = 0;       // higher ones first
-  bool preempts = false;  // may take pods from less important jobs
-  // Its pods have stood Pending in vain: when they do so again no other job's do.
+  int priority = 0;       // higher ones come first
+  bool preempts = false;  // it may take pods from less important jobs
+  // Its pods have stood Pending in vain: when they do so again, no other job's pods do.
   bool calls_alone = false;
-  Moment since;                                   // stands in line since then
+  Moment since;                                   // it has stood in line since then
   std::vector<std::shared_ptr<const Json>> pods;  // in the order in which they are granted
   Nearness near;
-  std::vector<int> sizes;  // how many of them are of use together, ascending; at most all
+  std::vector<int> sizes;  // useful numbers of granted pods, ascending; at most pods.size()
 
   int Least() const { return sizes.empty() ? 0 : sizes.front(); }
   int Most() const { return sizes.empty() ? 0 : sizes.back(); }
-  // The largest size that is of use and at most this; 0: none is.
+  // The largest useful size that is not above `most`; 0 if there is none.
   int SizeOfUse(int most) const {
     const auto above = std::upper_bound(sizes.begin(), sizes.end(), most);
     return above == sizes.begin() ? 0 : *(above - 1);
   }
-  // The next size of use above this; at most all.
+  // The smallest useful size above `pods`; the largest one if there is none.
   int SizeAbove(int pods) const {
     const auto above = std::upper_bound(sizes.begin(), sizes.end(), pods);
     return above == sizes.end() ? Most() : *above;
@@ -55,10 +55,10 @@ struct AdmissionRequest {
 
 struct WaitingJob {
   AdmissionRequest request;
-  std::vector<ShapePtr> shapes;    // of the pods, as they are counted: in a domain, perhaps
-  std::vector<ShapePtr> anywhere;  // of the pods, as they ask to be
+  std::vector<ShapePtr> shapes;    // of the pods, restricted to the domain if there is one
+  std::vector<ShapePtr> anywhere;  // of the pods, without that restriction
   GangFit answer;
-  std::optional<Moment> lacks_since;  // it was found to have too little room to start
+  std::optional<Moment> lacks_since;  // since then it has had too little room to start
 
   bool Satisfied() const {
     return answer.decided && answer.fit == static_cast<int>(request.pods.size());

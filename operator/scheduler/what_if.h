@@ -1,7 +1,7 @@
-// What the nodes would have free if some pods had gone and others had their places. All is as
-// before when it ends.
+// Tries what the nodes would have free if some pods had gone and others had places. The destructor
+// restores everything.
 //
-// Pure. The capacity outlives it, and nobody else changes it meanwhile.
+// Pure. The capacity outlives it, and nothing else changes the capacity meanwhile.
 #pragma once
 
 #include <set>
@@ -23,7 +23,7 @@ class WhatIf {
   WhatIf& operator=(const WhatIf&) = delete;
 
   bool IsOut(const std::string& uid) const { return out_.count(uid) != 0; }
-  // A pod that has a node.
+  // The pod must have a node.
   void TakeOut(const std::string& uid) {
     if (out_.insert(uid).second) capacity_->TakeOut(uid);
   }

@@ -11,7 +11,8 @@ constexpr std::size_t kMostAlone = 16;  // each costs a look at all nodes and po
 
 using Jobs = std::vector<const Holding*>;
 
-// Who loses less comes first: of less important jobs small ones, and of those the youngest.
+// Orders jobs by how little is lost if they stop: low priorities first, then small jobs, then those
+// that have trained for the shortest time.
 bool LosesLess(const Holding* a, const Holding* b) {
   const auto rank = [](const Holding& job) {
     return std::tuple(job.priority, job.pods.size(), -job.since.time_since_epoch(), job.job);
@@ -47,7 +48,7 @@ class Victims {
     return true;
   }
 
-  // The most important ones are the first to be let be.
+  // Spares the most important jobs first.
   void LetBeWhoIsNotNeeded() {
     Jobs jobs;
     for (const std::string& job : whole_) jobs.push_back(&what_.holdings.at(job));
@@ -68,7 +69,8 @@ class Victims {
     for (auto job = begin; job != end; ++job) whole_.insert((*job)->job);
   }
 
-  // Behind the last job of the lowest priority such that all up to there suffice.
+  // The end of the shortest sequence of whole priorities, from the lowest up, whose jobs are
+  // enough.
   std::optional<Jobs::const_iterator> EndOfNeeded() const {
     const Jobs::const_iterator last = givable_.end();
     const auto upto = [&](Jobs::const_iterator end) {
@@ -76,7 +78,7 @@ class Victims {
       for (auto job = givable_.begin(); job != end; ++job) all.insert((*job)->job);
       return Suffices(all);
     };
-    std::vector<Jobs::const_iterator> ends;  // of each priority
+    std::vector<Jobs::const_iterator> ends;  // the end of each priority's jobs
     for (auto job = givable_.begin(); job != last; ++job) {
       const auto next = std::next(job);
       if (next == last || (*next)->priority != (*job)->priority) ends.push_back(next);
@@ -97,7 +99,7 @@ class Victims {
     return false;
   }
 
-  // Halves, because mostly few of many are needed.
+  // Tries halves, because usually few of many jobs are needed.
   void LetBe(Jobs::const_iterator begin, Jobs::const_iterator end) {
     if (begin == end) return;
     std::set<std::string> without = whole_;
@@ -113,7 +115,7 @@ class Victims {
   }
 
   const PreemptionCase& what_;
-  Jobs givable_;  // who loses less comes first
+  Jobs givable_;  // ordered by LosesLess
   std::set<std::string> whole_;
 };
 

@@ -1,7 +1,7 @@
-// Which less important jobs give all that they have, where what they can do without is not enough
-// for a job that waits. No more than are needed: none where pods that others can do without
-// suffice; of the lowest priorities; at the highest of these the smallest job that will do; and
-// each job without which it would suffice, too, is let be.
+// Decides which less important jobs give up all their pods, where the pods that jobs can do without
+// are not enough for a waiting job. No more jobs than needed are chosen: none if the dispensable
+// pods are enough; jobs of the lowest priorities otherwise; at the highest of these priorities the
+// smallest job that is enough. In the end each job is spared without which the others are enough.
 //
 // Pure: the capacity is as before afterwards.
 #pragma once
@@ -12,8 +12,8 @@
 
 namespace ringmaster::scheduler {
 
-// Pods that jobs can do without, and where these are not enough whole jobs beside them. A job that
-// was asked for all earlier is asked again rather than another one.
+// Takes pods that jobs can do without and, where these are not enough, also whole jobs. A job that
+// was asked for all its pods earlier is asked again in preference to another one.
 std::optional<Preemption> Preempt(const PreemptionCase& what);
 
 }  // namespace ringmaster::scheduler

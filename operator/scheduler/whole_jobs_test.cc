@@ -1,4 +1,4 @@
-// The decision which jobs give all that they have, and how the admission goes on from it.
+// The decision which jobs give up all their pods, and how the admission continues.
 #include "operator/scheduler/whole_jobs.h"
 
 #include <gmock/gmock.h>
@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(
              {"one-0"}}),
     [](const auto& info) { return info.param.name; });
 
-// A node of two GPUs that a job of low priority needs.
+// A node of two GPUs, both needed by a job of low priority.
 class WholeJobTest : public ::testing::Test {
  protected:
   WholeJobTest() {

@@ -55,11 +55,11 @@ class Over(Exception):
     """The job is near its end, or has ended: no more acts."""
 
 
-def last_epoch(audit, pid):
+def last_view(audit, pid):
     """The view of the last step that this worker process has completed; 0 for none."""
     for path in audit.glob("*-%d.jsonl" % pid):
-        lines = [line for line in path.read_text().split("\n")[:-1] if '"epoch"' in line]
-        return json.loads(lines[-1])["epoch"] if lines else 0
+        lines = [line for line in path.read_text().split("\n")[:-1] if '"view"' in line]
+        return json.loads(lines[-1])["view"] if lines else 0
     return 0
 
 
@@ -73,7 +73,7 @@ class Pod:
         # Only a worker that has completed a step in the newest view holds the state for sure: a joiner that has not may have been
         # given nothing yet, and when all others die then, so does the state.
         self.trains = (bool(self.worker) and status.get("epoch") == epoch and status.get("state") == "Training"
-                       and last_epoch(audit, self.worker["pid"]) == epoch)
+                       and last_view(audit, self.worker["pid"]) == epoch)
 
     def sidecar(self):
         found = harness.pids("RINGMASTER_POD_UID=" + self.uid, "ringmaster-sidecar")

@@ -8,13 +8,15 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import sys
 import tempfile
 import time
 import http.client
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from ports import free_ports  # noqa: E402
 
 TOKEN = "for-this-test-only"
 PATIENCE = 90.0
@@ -32,14 +34,6 @@ def find(program):
             return str(path)
     raise Missing("%s is neither in %s nor on PATH: `tests/cluster/cluster up` builds it, Debian's etcd-server has etcd"
                   % (program, cache / "cluster/bin"))
-
-
-def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 class ApiServer:

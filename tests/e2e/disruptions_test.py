@@ -52,7 +52,7 @@ def test_a_killed_worker_process(digits, tell, standbys, what):
 def forget_lineage(audit, lineage):
     """The example keeps no checkpoint: what it did before it began again is another run, of the same steps."""
     for path in audit.glob("*.jsonl"):
-        if json.loads(path.read_text().split("\n", 1)[0])["epoch"] >> 40 == lineage:
+        if json.loads(path.read_text().split("\n", 1)[0])["view"] >> 40 == lineage:
             path.unlink()
 
 

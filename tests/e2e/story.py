@@ -13,7 +13,7 @@ import time
 class Step:
     first: float  # when the first worker completed it
     size: int
-    epoch: int
+    view: int
     workers: set
 
 
@@ -23,12 +23,12 @@ def read_steps(audit):
     for path in audit.glob("*.jsonl"):
         for text in path.read_text().split("\n")[:-1]:
             line = json.loads(text)
-            if "pass_end" in line:
+            if "epoch_end" in line:
                 continue
-            step = steps.setdefault(line["step"], Step(line["t"], line["size"], line["epoch"], set()))
+            step = steps.setdefault(line["step"], Step(line["t"], line["size"], line["view"], set()))
             step.first = min(step.first, line["t"])
-            if line["epoch"] >= step.epoch:
-                step.size, step.epoch = line["size"], line["epoch"]
+            if line["view"] >= step.view:
+                step.size, step.view = line["size"], line["view"]
             step.workers.add(path.stem)
     return steps
 
@@ -38,9 +38,9 @@ def newest_step(audit):
 
 
 def newest_epoch(audit):
-    """The number of the pass over the data that the newest complete line belongs to."""
+    """The epoch of the newest complete line."""
     lines = [text for path in audit.glob("*.jsonl") for text in path.read_text().split("\n")[-2:-1]]
-    return max((json.loads(text).get("pass", 0) for text in lines), default=0)
+    return max((json.loads(text).get("epoch", 0) for text in lines), default=0)
 
 
 class Story:
@@ -70,15 +70,15 @@ class Story:
     def gaps(self):
         """[(seconds, end, kind)] between the completions of successive steps.
 
-        An interrupted step is the last that the workers count to the old epoch: so a kind, "leave" or "join", is that of the
-        gap in which the new epoch began and of the one before it. All others are "other".
+        An interrupted step is the last that the workers count to the old view: so a kind, "leave" or "join", is that of the
+        gap in which the new view began and of the one before it. All others are "other".
         """
         steps = read_steps(self.audit)
         numbers = sorted(steps)
         pairs = [(steps[a], steps[b]) for a, b in zip(numbers, numbers[1:])]
         kinds = ["other"] * len(pairs)
         for i, (before, after) in enumerate(pairs):
-            if after.epoch != before.epoch:
+            if after.view != before.view:
                 kinds[max(0, i - 1):i + 1] = ["join" if after.size > before.size else "leave"] * min(2, i + 1)
         return [(b.first - a.first, b.first, kind) for (a, b), kind in zip(pairs, kinds)]
 

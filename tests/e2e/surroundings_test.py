@@ -319,7 +319,7 @@ def test_no_step_was_lost_in_all_of_this(training, folder, tmp_path):
     begun = newest_step(folder)
     training.cluster.wait("more steps", lambda: newest_step(folder) > begun + 20)
     lines = {log.name: [json.loads(line) for line in log.read_text().split("\n")[:-1]] for log in folder.glob("*.jsonl")}
-    ends = [line["step"] for log in lines.values() for line in log if "pass_end" in line]
+    ends = [line["step"] for log in lines.values() for line in log if "epoch_end" in line]
     # All three have written the end of the epoch before the last.
     last = sorted(set(ends))[-2]
     for name, log in lines.items():

@@ -49,15 +49,11 @@ def check(out, lineage=None):
     return max(hashes)
 
 
-class Job:
-    """A run of elastic_worker."""
+class Training:
+    """A `run` of elastic_worker, which logs to `out`."""
 
-    def __init__(self, write, out, replicas, slots=1, standby=0, options=(), network=None, front=(), **spec):
-        self.out = out
-        front = [*([network.in_pod] if network else []), *front]
-        text = manifest(command=[*front, harness.WORKER, out, *options], replicas=replicas, slotsPerWorker=slots,
-                        elasticPolicy__standbyPerPod=standby, **spec)
-        self.run = Run(write(text), program=network.program if network else ())
+    def __init__(self, run, out):
+        self.run, self.out = run, out
 
     def __enter__(self):
         self.run.__enter__()
@@ -67,12 +63,24 @@ class Job:
         return self.run.__exit__(*error)
 
     def step(self):
-        logs = read_logs(self.out)
-        return max((lines[-1].step for lines in logs.values() if lines), default=0)
+        return max((lines[-1].step for lines in read_logs(self.out).values() if lines), default=0)
+
+    def steps_on(self, alive, count=3):
+        goal = self.step() + count
+        wait_for("%d more steps" % count, lambda: self.step() >= goal, alive=alive)
+
+
+class Job(Training):
+    """On this machine."""
+
+    def __init__(self, write, out, replicas, slots=1, standby=0, options=(), network=None, front=(), **spec):
+        front = [*([network.in_pod] if network else []), *front]
+        text = manifest(command=[*front, harness.WORKER, out, *options], replicas=replicas, slotsPerWorker=slots,
+                        elasticPolicy__standbyPerPod=standby, **spec)
+        super().__init__(Run(write(text), program=network.program if network else ()), out)
 
     def steps_on(self, count=3):
-        goal = self.step() + count
-        wait_for("%d more steps" % count, lambda: self.step() >= goal, alive=self.run.alive)
+        super().steps_on(self.run.alive, count)
 
     def world(self, size, after=0):
         epoch = self.run.world("job", size, after)

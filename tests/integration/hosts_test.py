@@ -11,7 +11,7 @@ import pytest
 
 import harness
 import optional
-from elastic_test import check, read_logs
+from elastic_test import Training, check, read_logs
 from harness import Run, wait_for
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
@@ -117,27 +117,13 @@ def test_a_function_runs_on_two_machines(hosts, tmp_path):
     assert re.search(r"refused: where with its arguments has \d+ bytes", said), said
 
 
-class Training:
-    """elastic_worker on the hosts: two pods each."""
+class TrainingOnHosts(Training):
+    """Two pods on each of two machines."""
 
     def __init__(self, hosts, write, out, *words, **spec):
-        self.hosts, self.out = hosts, out
+        self.hosts = hosts
         text = harness.manifest(command=[harness.WORKER, out], replicas=4, **spec)
-        self.run = Run("-H", "a:2,b:2", *words, str(write(text)), program=hosts.program)
-
-    def __enter__(self):
-        self.run.__enter__()
-        return self
-
-    def __exit__(self, *error):
-        return self.run.__exit__(*error)
-
-    def step(self):
-        return max((lines[-1].step for lines in read_logs(self.out).values() if lines), default=0)
-
-    def steps_on(self, alive, count=3):
-        goal = self.step() + count
-        wait_for("%d more steps" % count, lambda: self.step() >= goal, alive=alive)
+        super().__init__(Run("-H", "a:2,b:2", *words, str(write(text)), program=hosts.program), out)
 
     def finish(self):
         (pathlib.Path(self.out) / "stop").touch()
@@ -181,7 +167,7 @@ def test_hosts_come_and_go_as_a_script_says(hosts, tmp_path):
 
 
 def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(hosts, write, tmp_path):
-    with Training(hosts, write, tmp_path) as job:
+    with TrainingOnHosts(hosts, write, tmp_path) as job:
         epoch = job.run.world("job", 4)
         job.steps_on(job.run.alive)
         job.run.do("kill", "job-worker-1", "--worker", 0)
@@ -198,7 +184,7 @@ def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(hosts, write, tmp_pa
 
 
 def test_a_machine_that_is_cut_off_comes_back(hosts, write, tmp_path):
-    with Training(hosts, write, tmp_path) as job:
+    with TrainingOnHosts(hosts, write, tmp_path) as job:
         epoch = job.run.world("job", 4)
         job.steps_on(job.run.alive)
         hosts.cut(hosts.index("b"))
@@ -222,7 +208,7 @@ def node_process(host):
 
 
 def test_a_node_process_that_dies_is_started_again(hosts, write, tmp_path):
-    with Training(hosts, write, tmp_path) as job:
+    with TrainingOnHosts(hosts, write, tmp_path) as job:
         epoch = job.run.world("job", 4)
         job.steps_on(job.run.alive)
         dead = node_process("b")
@@ -245,7 +231,7 @@ def test_a_node_process_that_dies_is_started_again(hosts, write, tmp_path):
 
 
 def test_an_interrupt_ends_it_on_every_machine(hosts, write, tmp_path):
-    with Training(hosts, write, tmp_path) as job:
+    with TrainingOnHosts(hosts, write, tmp_path) as job:
         job.run.world("job", 4)
         harness.send(job.run)
         assert job.run.wait() == 130, job.run.text()
@@ -267,7 +253,7 @@ def test_an_interrupt_does_not_wait_for_what_ssh_does(tmp_path):
 
 
 def test_training_and_recovery_go_on_without_the_launching_machine(hosts, write, tmp_path):
-    with Training(hosts, write, tmp_path, "--abandon-after", "30") as job:
+    with TrainingOnHosts(hosts, write, tmp_path, "--abandon-after", "30") as job:
         job.run.world("job", 4)
         job.steps_on(job.run.alive)
         workers = [w["pid"] for w in job.run.workers("job").values()]

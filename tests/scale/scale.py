@@ -30,6 +30,9 @@ import tempfile
 import threading
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from ports import free_ports  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 JOBS = "/apis/ringmaster.dev/v1alpha1/namespaces/%s/horovodjobs"
 POD_SELECTOR = "training.kubeflow.org%2Fjob-role%3Dworker"
@@ -168,14 +171,6 @@ class Looks:
                 "look_cpu_ms": 1000 * grown("ringmaster_operator_reconcile_cpu_seconds_total") / max(1, looks),
                 "api_calls": int(grown("ringmaster_operator_api_request_seconds_count")),
                 "events_dropped": int(grown("ringmaster_operator_events_dropped_total"))}
-
-
-def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def until(what, condition, seconds, period=0.25):

@@ -4,8 +4,6 @@ Each version is in a virtual environment of its own, which hack/lib/tensorflow m
 not there its tests are skipped; with REQUIRE_FRAMEWORKS=1, as in CI, they fail.
 """
 
-import collections
-import json
 import os
 import re
 import subprocess
@@ -15,6 +13,7 @@ import horovod
 import pytest
 
 import ringmaster
+from worker_logs import each_sample_once, log_of
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "tests", "support"))
@@ -111,22 +110,3 @@ def test_WithoutElasticRunAWorkerThatIsDroppedEndsWithACodeThatCountsAsNoFailure
     one.sidecar.drop(1)
     codes = one.wait()
     assert codes == {(0, 1): 0, (1, 1): 79, (2, 1): 0}, one.logs()
-
-
-def each_sample_once(one, samples, epochs):
-    """By what the steps of all ranks say that they counted, which must be the same."""
-    steps = {}
-    for slot, incarnation in one.processes:
-        for line in log_of(one, slot, incarnation).splitlines():
-            if line.startswith("{"):
-                step = json.loads(line)
-                assert steps.setdefault(step["step"], step) == step, "ranks disagree"
-    counted = collections.Counter((step["epoch"], sample) for step in steps.values()
-                                  for sample in step["counted"])
-    assert sorted(steps) == list(range(1, len(steps) + 1))
-    assert counted == {(epoch, sample): 1 for epoch in range(epochs) for sample in range(samples)}
-
-
-def log_of(one, slot, incarnation):
-    with open("%s/%d-%d.log" % (one.folder, slot, incarnation)) as file:
-        return file.read()

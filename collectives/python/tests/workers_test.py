@@ -2,14 +2,13 @@
 drains.
 """
 
-import collections
-import json
 import re
 import signal
 
 import pytest
 
 from conftest import fake_gpu
+from worker_logs import each_sample_once, log_of
 
 
 @pytest.mark.parametrize("size", [2, 3])
@@ -57,7 +56,7 @@ def test_HorovodsElasticScriptIsEnteredAgainAfterADeathAndAJoin(job, victim):
     one.wait_world([1 - victim, victim])
     codes = one.wait()
     assert {k: v for k, v in codes.items() if v} == {(victim, 1): -9}, one.logs()
-    survivor, joiner = _log(one, 1 - victim, 1), _log(one, victim, 2)
+    survivor, joiner = log_of(one, 1 - victim, 1), log_of(one, victim, 2)
     entered = [tuple(map(int, found)) for found in re.findall(r"enter (\d+) (\d)", survivor)]
     assert [size for _, size in entered] == [2, 1, 2]
     assert survivor.count("reset") == 2
@@ -74,7 +73,7 @@ def test_InPlaceAJoinerRunsItsResetCallbacksAsTheOthersDo(job):
     one.wait_world([0, 1])
     codes = one.wait()  # each compares its weights and learning rate with the others'
     assert {k: v for k, v in codes.items() if v} == {(1, 1): -9}, one.logs()
-    assert _log(one, 0, 1).count("reset") == 2 and _log(one, 1, 2).count("reset") == 1
+    assert log_of(one, 0, 1).count("reset") == 2 and log_of(one, 1, 2).count("reset") == 1
 
 
 def test_AStateThatIsDerivedAsForHorovodSyncsItselfAfterADeathAndAJoin(job):
@@ -86,8 +85,8 @@ def test_AStateThatIsDerivedAsForHorovodSyncsItselfAfterADeathAndAJoin(job):
     one.wait_world([0, 1])
     codes = one.wait()
     assert {k: v for k, v in codes.items() if v} == {(1, 1): -9}, one.logs()
-    assert re.findall(r"sync of (\d)", _log(one, 0, 1)) == ["2", "1", "2"]
-    assert re.findall(r"sync of (\d)", _log(one, 1, 2)) == ["2"]
+    assert re.findall(r"sync of (\d)", log_of(one, 0, 1)) == ["2", "1", "2"]
+    assert re.findall(r"sync of (\d)", log_of(one, 1, 2)) == ["2"]
 
 
 def test_ADrainedWorkerEndsWithZeroAndTheOthersGoOn(job):
@@ -97,7 +96,7 @@ def test_ADrainedWorkerEndsWithZeroAndTheOthersGoOn(job):
     one.wait_world([1, 2])
     codes = one.wait()
     assert set(codes.values()) == {0}, one.logs()
-    assert "enter" in _log(one, 1, 1) and "sizes" not in _log(one, 0, 1)
+    assert "enter" in log_of(one, 1, 1) and "sizes" not in log_of(one, 0, 1)
 
 
 def test_AStandbyThatHasDoneItsImportsTakesADeadWorkersPlace(job):
@@ -114,7 +113,7 @@ def test_AStandbyThatHasDoneItsImportsTakesADeadWorkersPlace(job):
     one.wait_world([0, 1])
     codes = one.wait()
     assert {k: v for k, v in codes.items() if v} == {(1, 1): -9}, one.logs()
-    assert _log(one, 7, 1).count("enter") == 1
+    assert log_of(one, 7, 1).count("enter") == 1
 
 
 def test_APlainScriptGoesOnInPlaceAndHearsOfTheNewSize(job):
@@ -124,7 +123,7 @@ def test_APlainScriptGoesOnInPlaceAndHearsOfTheNewSize(job):
     one.kill(2)
     codes = one.wait()
     assert codes[0, 1] == 0 and codes[1, 1] == 0, one.logs()
-    assert "resized [(3, 2)]" in _log(one, 0, 1)
+    assert "resized [(3, 2)]" in log_of(one, 0, 1)
     # Leaving the interpreter is an agreed end.
     assert one.sidecar.finished == {0, 1}
 
@@ -136,17 +135,12 @@ def test_AWorkerThatFailsLeavesAtOnceAndHoldsNobodyUp(job, way, code):
     assert one.wait() == {(0, 1): 0, (1, 1): code}, one.logs()
 
 
-def _log(one, slot, incarnation):
-    with open("%s/%d-%d.log" % (one.folder, slot, incarnation)) as file:
-        return file.read()
-
-
 @pytest.mark.parametrize("calls", range(4))
 def test_ABroadcastWhoseRootDiesFailsOnAllOthersOrGivesTheRootsValue(job, calls):
     one = job("root_dies.py", 3, DIE_AT=str(calls))
     codes = one.wait()
     assert codes == {(0, 1): -9, (1, 1): 0, (2, 1): 0}, one.logs()
-    lines = [_log(one, slot, 1).splitlines() for slot in (1, 2)]
+    lines = [log_of(one, slot, 1).splitlines() for slot in (1, 2)]
     assert lines[0] == lines[1] and len(lines[0]) == 3, lines
     got = dict(line.split(" ", 1) for line in lines[0])
     assert all(text in ("{'from': 0}", "{'from': 1}", "[0.0]", "[1.0]", "0", "1")
@@ -157,21 +151,21 @@ def test_AnOptimizersStateIsTheRootsOrNobodysThoughRanksMoveMeanwhile(job, tmp_p
     one = job("optimizer_root_dies.py", 3, str(tmp_path))
     codes = one.wait()
     assert codes == {(0, 1): -9, (1, 1): 0, (2, 1): 0}, one.logs()
-    assert [_log(one, slot, 1).splitlines()[-1] for slot in (1, 2)] == ["lost"] * 2, one.logs()
+    assert [log_of(one, slot, 1).splitlines()[-1] for slot in (1, 2)] == ["lost"] * 2, one.logs()
 
 
 def test_ASendOrReceiveWhosePartnerDiesFailsAndTheOthersGoOnWithEachOther(job):
     one = job("transfers.py", 3)
     codes = one.wait()
     assert codes == {(0, 1): 0, (1, 1): 0, (2, 1): -9}, one.logs()
-    assert all("both go on" in _log(one, slot, 1) for slot in (0, 1)), one.logs()
+    assert all("both go on" in log_of(one, slot, 1) for slot in (0, 1)), one.logs()
 
 
 def test_RanksOfASendMeanWhomTheyMeantWhenTheStepBegan(job):
     one = job("transfers_by_rank.py", 4)
     codes = one.wait()
     assert codes == {(0, 1): 0, (1, 1): -9, (2, 1): 0, (3, 1): 0}, one.logs()
-    assert all("all got theirs" in _log(one, slot, 1) for slot in (0, 2, 3)), one.logs()
+    assert all("all got theirs" in log_of(one, slot, 1) for slot in (0, 2, 3)), one.logs()
 
 
 @pytest.mark.parametrize("way", ["dropped", "raises", "group", "interrupted"])
@@ -192,7 +186,7 @@ def test_ADroppedWorkerWaitsUntilItIsLetInAndEntersAgainWithTheOthersState(job, 
     one.wait_world([0, 2, 1])
     codes = one.wait()
     assert set(codes.values()) == {0}, one.logs()  # each compares its weights with the others'
-    text = _log(one, 1, 1)
+    text = log_of(one, 1, 1)
     assert "waiting to be let in again" in text and text.count("enter ") == 2, text
 
 
@@ -223,8 +217,8 @@ def test_AWorkerThatDiesBetweenTwoRoundsIsReplacedInALaterOne(job, size):
     codes = one.wait()
     assert codes.pop((1, 1)) == -signal.SIGKILL and set(codes.values()) == {0}, one.logs()
     assert one.sidecar.views[-1][1:] == ("WorkerJoined", others + [1]), one.sidecar.views
-    assert "round 2 of %d" % size in _log(one, 1, 1)
-    assert all("the end" in _log(one, *who) for who in codes)
+    assert "round 2 of %d" % size in log_of(one, 1, 1)
+    assert all("the end" in log_of(one, *who) for who in codes)
 
 
 @pytest.mark.parametrize("way", ["each", "state", "one"])
@@ -234,7 +228,7 @@ def test_AWorkerThatComesIntoALaterRoundFindsTheOthersOptimizers(job, way):
     one.admit(1)
     codes = one.wait()
     assert codes.pop((1, 1)) == -signal.SIGKILL and set(codes.values()) == {0}, one.logs()
-    assert all("the end" in _log(one, *who) for who in codes), one.logs()
+    assert all("the end" in log_of(one, *who) for who in codes), one.logs()
 
 
 def test_UnderASidecarOfAnEarlierVersionAShutdownIsTheEnd(job):
@@ -260,27 +254,13 @@ def test_ALoaderWithWorkersThatReadAheadCountsEachSampleOnceThroughADeathAndAJoi
     one.wait_world([0, 2, 1])
     codes = one.wait()
     assert {k: v for k, v in codes.items() if v} == {(1, 1): -9}, one.logs()
-    _each_sample_once(one, 203, 6)
+    each_sample_once(one, 203, 6)
 
 
 def test_ALoaderWithWorkersGivesARankWithoutAShareAnEmptyBatch(job):
     one = job("data_loader.py", 3, EPOCHS="2", BATCH="101")  # of 203 samples: the last has one
     assert set(one.wait().values()) == {0}, one.logs()
-    _each_sample_once(one, 203, 2)
-
-
-def _each_sample_once(one, samples, epochs):
-    """By what the steps of all ranks say that they counted, which must be the same."""
-    steps = {}
-    for slot, incarnation in one.processes:
-        for line in _log(one, slot, incarnation).splitlines():
-            if line.startswith("{"):
-                step = json.loads(line)
-                assert steps.setdefault(step["step"], step) == step, "ranks disagree"
-    counted = collections.Counter((step["epoch"], sample) for step in steps.values()
-                                  for sample in step["counted"])
-    assert sorted(steps) == list(range(1, len(steps) + 1))
-    assert counted == {(epoch, sample): 1 for epoch in range(epochs) for sample in range(samples)}
+    each_sample_once(one, 203, 2)
 
 
 def test_TwoOptimizersThatTakeTurnsEndOneStepTogetherAndAJoinerFitsIn(job):
@@ -309,7 +289,7 @@ def test_AScriptWithoutStateIsNotJoinedAndNobodyFails(job):
     codes = one.wait()
     assert codes == {(0, 1): 0, (1, 1): -9, (1, 2): 0}, one.logs()
     assert one.sidecar.views[-1][2] == [0]
-    assert "@elastic.run with a TorchState" in _log(one, 1, 2)
+    assert "@elastic.run with a TorchState" in log_of(one, 1, 2)
     assert (1, {"t": "enter", "state": False}) in one.sidecar.log
 
 
@@ -322,4 +302,4 @@ def test_AJoinerHasTheParametersOfAnAdasumOptimizer(job):
     one.wait_world([0, 1])
     codes = one.wait()
     assert {k: v for k, v in codes.items() if v} == {(1, 1): -9}, one.logs()
-    assert "the same on 2" in _log(one, 1, 2)
+    assert "the same on 2" in log_of(one, 1, 2)

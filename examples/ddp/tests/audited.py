@@ -34,8 +34,8 @@ def train(state, data, audit):
             done = state.sampler.last_settled
 
             def write():
-                audit.write(step=rm.last_step().step, epoch=view.number, rank=view.rank,
-                            size=view.size, **{"pass": epoch}, samples=done.own,
+                audit.write(step=rm.last_step().step, view=view.number, rank=view.rank,
+                            size=view.size, epoch=epoch, samples=done.own,
                             counted=done.counted, loss=loss.item(),
                             params=digits.hash_of(state.model))
 
@@ -46,7 +46,7 @@ def train(state, data, audit):
                 raise
             write()
         if rm.last_step():  # a joiner may come when an epoch has just ended
-            audit.write(pass_end=epoch, step=rm.last_step().step,
+            audit.write(epoch_end=epoch, step=rm.last_step().step,
                         accuracy=digits.accuracy_of(state.model, data))
 
 

@@ -43,7 +43,7 @@ class Story:
                 pool = [sample for sample in pool if sample not in counted]
                 workers = [w for w in workers if (w, step) not in (("w2", 9), ("w3", 30))]
             accuracy = digits.accuracy_of(self._model, self._data)
-            self.lines["w0"].append({"pass_end": epoch, "step": step, "accuracy": accuracy})
+            self.lines["w0"].append({"epoch_end": epoch, "step": step, "accuracy": accuracy})
 
     def _step(self, step, epoch, workers, window):
         size = len(workers)
@@ -59,7 +59,7 @@ class Story:
         for rank, worker in enumerate(workers):
             if (worker, step) not in (("w2", 9), ("w3", 30)):
                 self.lines.setdefault(worker, []).append({
-                    "step": step, "epoch": 1, "rank": rank, "size": size, "pass": epoch,
+                    "step": step, "view": 1, "rank": rank, "size": size, "epoch": epoch,
                     "samples": shares[worker], "counted": counted, "loss": losses[worker],
                     "params": digits.hash_of(self._model), "t": 0})
         return set(counted)
@@ -97,7 +97,7 @@ def damaged(story, tmp_path):
 
 def of_step(lines, step):
     return [line for entries in lines.values() for line in entries
-            if line.get("step") == step and "pass_end" not in line]
+            if line.get("step") == step and "epoch_end" not in line]
 
 
 def test_AGoodRunWithADeathAJoinAndADrainIsGood(damaged):
@@ -144,7 +144,7 @@ def test_AWorkerThatWasOutOfAViewByMistakeMayMissItsSteps(damaged):
     def come_back(lines):
         lines["w1"] = [line for line in lines["w1"] if line["step"] not in (5, 6)]
         for line in (line for entries in lines.values() for line in entries if "size" in line):
-            line["epoch"] += (line["step"] >= 6) + (line["step"] >= 7)
+            line["view"] += (line["step"] >= 6) + (line["step"] >= 7)
             line["size"] -= line["step"] == 6  # in step 5 it was dropped on the way
 
     assert not damaged(come_back)["findings"].get("lost step")
@@ -156,7 +156,7 @@ def test_AWorkerThatCameBackAndLeftInItsFirstStepMissesThatOneOnly(damaged):
         def damage(lines):
             for step in steps:
                 for line in of_step(lines, step):
-                    line["size"], line["epoch"] = 5, 3
+                    line["size"], line["view"] = 5, 3
         return damage
 
     assert damaged(come_back_in(25))["findings"] == {}
@@ -165,7 +165,7 @@ def test_AWorkerThatCameBackAndLeftInItsFirstStepMissesThatOneOnly(damaged):
 
 def test_AStepBackIsFoundInWhateverView(damaged):
     def repeat(lines):
-        again = dict(lines["w1"][3], epoch=lines["w1"][3]["epoch"] + 7)
+        again = dict(lines["w1"][3], view=lines["w1"][3]["view"] + 7)
         lines["w1"] = lines["w1"][:6] + [again]
 
     assert any("w1" in text for text in damaged(repeat)["findings"]["lost step"])
@@ -232,7 +232,7 @@ def test_ALossThatIsNotANumberIsFound(damaged):
 def test_AnAccuracyMoreThanAPointOffIsFound(damaged):
     def worsen(lines):
         for line in lines["w0"]:
-            if "pass_end" in line:
+            if "epoch_end" in line:
                 line["accuracy"] -= 0.05
 
     assert "accuracy" in damaged(worsen)["findings"]

@@ -1,5 +1,5 @@
-// A local cluster that runs real sidecars and workers, for tests that start operators beside it.
-// Workers are elastic_worker, which writes a line to a file of its own for each step.
+// A local cluster with real sidecars and workers, for tests that start operators beside it. Workers
+// are elastic_worker, which writes a line to a file of its own for each step.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class ClusterE2e : public testing::Test {
  protected:
   static constexpr char kGpu[] = "example.com/gpu";
 
-  // All of the options but the run directory.
+  // Sets the run directory; the caller sets the other options.
   void StartCluster(local::LocalClusterOptions options) {
     options.run_dir = dir_ / "run";
     std::filesystem::create_directory(options.run_dir);
@@ -36,20 +36,20 @@ class ClusterE2e : public testing::Test {
     ASSERT_TRUE(api) << api.error().message;
     api_ = std::move(*api);
   }
-  // The log of each pod, where a test has failed.
+  // Prints the log of each pod if a test has failed.
   void TearDown() override {
     if (HasFailure()) PrintLogs();
     if (cluster_ != nullptr) cluster_->Stop(std::chrono::seconds(2));
   }
 
-  // Where sidecars find it: the same address for all operators of a test.
+  // All operators of a test have the same address for sidecars.
   std::vector<std::string> OperatorFlags(std::vector<std::string> more = {}) const {
     std::vector<std::string> flags = {"--kubeconfig", cluster_->kubeconfig().string(), "--listen",
                                       "unix:" + (dir_ / "op.sock").string()};
     flags.insert(flags.end(), more.begin(), more.end());
     return flags;
   }
-  // That the only node has.
+  // Sets the GPUs of the only node.
   void SetGpus(int count) {
     const auto nodes = api_->ListAll(kube::Nodes(), "", {});
     ASSERT_TRUE(nodes && nodes->items.size() == 1);
@@ -66,7 +66,7 @@ class ClusterE2e : public testing::Test {
     const auto found = api_->Get(kube::HorovodJobs(), "default", job);
     return found ? found->value("status", kube::Json::object()) : kube::Json::object();
   }
-  // The newest step that a worker which writes to this directory has completed; 0: none.
+  // The newest step of a worker that writes to this directory; 0: none.
   static int LastStep(const std::filesystem::path& out) {
     int newest = 0;
     for (const auto& entry : std::filesystem::directory_iterator(out)) {

@@ -26,8 +26,8 @@ Json Condition(const char* type, bool on, const std::string& reason, const std::
 
 const Json& PodSet(const Json& workload) { return workload["spec"]["podSets"][0]; }
 
-// As Kueue counts (totalRequestsFromAdmission of pkg/workload): what is reclaimable is subtracted
-// from what the Workload asks for, admitted or not.
+// Counts as Kueue does (totalRequestsFromAdmission of pkg/workload): reclaimable pods are
+// subtracted from what the Workload asks for, whether or not that was admitted.
 int CountAfterReclaim(const Json& workload) {
   int count = PodSet(workload)["count"];
   for (const Json& set : fields::ListAt(workload, "/status/reclaimablePods")) {
@@ -41,7 +41,7 @@ bool IsDeactivated(const Json& workload) {
   return evicted != nullptr && fields::Text(*evicted, "reason") == "Deactivated";
 }
 
-// Evicted, and nobody has put it in line again.
+// The workload was evicted, and was not put in line again.
 bool IsOutOfLine(const Json& workload) {
   const Json* requeued = kueue::FindCondition(workload, kueue::kRequeued);
   return requeued != nullptr && fields::Text(*requeued, "status") == "False";
@@ -67,7 +67,7 @@ void KueueStandIn::PatchStatus(const Json& workload, Json status,
     }
   }
   status["conditions"] = std::move(list);
-  // A conflict: the next Step decides again.
+  // After a conflict the next Step decides again.
   (void)api_->Patch(
       kube::Workloads(), kNamespace, fields::TextAt(workload, "/metadata/name"),
       {{"metadata", {{"resourceVersion", fields::TextAt(workload, "/metadata/resourceVersion")}}},
@@ -158,7 +158,7 @@ void KueueStandIn::Decide(const Json& workload, int room) {
               conditions);
 }
 
-// Of an object that holds quota, before and after.
+// Checks an object that holds quota, before and after a change.
 void KueueStandIn::Check(const Json& workload) {
   const std::string name = fields::TextAt(workload, "/metadata/name");
   const auto facts = kueue::ReadWorkload(workload);

@@ -1,5 +1,6 @@
-// Stands in for Kueue's controllers in tests: one queue with a quota of pods, decided on as Kueue's
-// documentation says (docs/kueue.md has the sources). It does nothing by itself: a test calls Step.
+// Replaces Kueue's controllers in tests: one queue with a quota of pods, with the decisions that
+// Kueue's documentation describes (docs/kueue.md has the sources). It acts only when a test calls
+// Step.
 //
 // Thread rule: one thread.
 #pragma once
@@ -15,22 +16,22 @@ namespace ringmaster::app {
 class KueueStandIn {
  public:
   struct Options {
-    std::string queue;     // LocalQueue
-    std::string flavor;    // ResourceFlavor of all that is admitted
-    std::string resource;  // that the flavour is for
+    std::string queue;     // name of the LocalQueue
+    std::string flavor;    // ResourceFlavor for everything that is admitted
+    std::string resource;  // resource of the flavour
     int quota = 0;         // pods
   };
   KueueStandIn(kube::KubeApi* api, Options options) : api_(api), options_(std::move(options)) {}
 
   void SetQuota(int pods) { options_.quota = pods; }
-  // One round over all Workloads of the queue: admits what fits, the more important first, fewer
-  // pods where the Workload allows that; evicts what was deactivated.
+  // One round over all Workloads of the queue: admits those that fit, more important ones first,
+  // with fewer pods if the Workload allows that; evicts deactivated ones.
   void Step();
-  // What a preemption does.
+  // Evicts the Workload, as a preemption does.
   void Evict(const std::string& workload, const std::string& reason, const std::string& message);
   kube::Json Workload(const std::string& name) const;
 
-  // What Kueue's webhook would have refused of what was written since the last Step.
+  // Changes since the last Step that Kueue's webhook would have refused.
   const std::vector<std::string>& violations() const { return violations_; }
 
  private:

@@ -27,7 +27,7 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Ours, without what a test machine may have in it.
+// Our own environment, without variables that a test machine may have.
 std::vector<std::string> Environment(const std::map<std::string, std::string>& more) {
   std::vector<std::string> entries;
   for (char** entry = environ; *entry != nullptr; ++entry) {

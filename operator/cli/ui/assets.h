@@ -7,7 +7,7 @@
 namespace ringmaster::ui {
 
 struct Asset {
-  const char* path;  // of the URL
+  const char* path;  // path in the URL
   const char* type;
   const char* text;
   std::size_t bytes;

@@ -1,6 +1,6 @@
 // Writes files as a C++ source that defines ringmaster::ui::kAssets.
 //
-//   rm_embed_assets OUT.cc FOLDER FILE...   (names below FOLDER; index.html is "/")
+// rm_embed_assets OUT.cc FOLDER FILE...   (names below FOLDER; index.html is "/")
 #include <cstdio>
 #include <fstream>
 #include <iterator>

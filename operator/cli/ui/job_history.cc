@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMostPastValues = 8;  // as many as a sidecar keeps
 
-// The sidecar that knows most of the job: the coordinator of the newest view.
+// The sidecar that knows most about the job: usually the coordinator of the newest view.
 const cli::SidecarStatus* Teller(const cli::Inspection& look) {
   const cli::SidecarStatus* teller = nullptr;
   for (const auto& [pod, status] : look.answers) {
@@ -45,7 +45,7 @@ Json RankJson(const cli::RankTimes& times) {
   return json;
 }
 
-// What a person reads of each change, and its phases in seconds; the newest first.
+// A text for people about each change, and its phases in seconds; the newest comes first.
 Json Changes(const cli::SidecarStatus& status, std::size_t most) {
   Json changes = Json::array();
   for (auto rebuild = status.rebuilds.rbegin();
@@ -74,7 +74,7 @@ Json StragglerJson(const std::vector<cli::RankTimes>& ranks) {
           {"othersWait", straggler->least_of_others}};
 }
 
-// Seconds that a step took; null: none has ended since the look before.
+// The duration of a step in seconds; null if none has ended since the previous observation.
 Json PaceOf(const cli::RankTimes& times) {
   if (times.steps == 0 || times.between.seconds <= 0) return nullptr;
   return times.between.seconds / static_cast<double>(times.steps);
@@ -105,7 +105,7 @@ Json Sample(const cli::Inspection& look, const std::vector<cli::RankTimes>& rank
           {"paces", std::move(paces)}};
 }
 
-// A row of a sidecar's history as a sample; `before` is the one that it follows, or null.
+// Turns a row of a sidecar's history into a sample; `before` is the preceding sample, or null.
 Json PastSample(const Json& row, const Json& names, const Json& before) {
   const auto number = [&row](std::size_t at) { return row[at].get<double>(); };
   Json values = Json::object();

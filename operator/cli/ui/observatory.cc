@@ -12,7 +12,7 @@ namespace {
 using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-constexpr char kDeleted[] = "Deleted";  // the page's own word
+constexpr char kDeleted[] = "Deleted";  // a state that only the page has
 
 std::int64_t NowUnixMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -104,7 +104,7 @@ std::vector<Json> Observatory::Chosen(std::vector<Json> jobs) {
   return jobs;
 }
 
-// The one that was asked for longest ago goes where there are too many.
+// If there are too many jobs, the one whose last request is oldest is dropped.
 void Observatory::AskedFor(const std::string& key) {
   SomebodyAsks();
   if (options_.asked_within.count() == 0 || listed_.count(key) == 0) return;
@@ -116,7 +116,7 @@ void Observatory::AskedFor(const std::string& key) {
 
 void Observatory::MarkGone(const std::set<std::string>& there) {
   sync::MutexLock lock(&mu_);
-  std::multimap<std::uint64_t, std::string> gone;  // by the look that missed them
+  std::multimap<std::uint64_t, std::string> gone;  // by the observation that missed them
   for (auto& [key, watched] : jobs_) {
     if (there.count(key) > 0) continue;
     if (watched.gone_since == 0) watched.gone_since = looks_ + 1;
@@ -125,7 +125,7 @@ void Observatory::MarkGone(const std::set<std::string>& there) {
   for (; gone.size() > options_.gone; gone.erase(gone.begin())) jobs_.erase(gone.begin()->second);
 }
 
-// Once, when sidecars first answer: what was before somebody looked.
+// True once, when sidecars first answer: the history from before the first observation is wanted.
 bool Observatory::WantsPast(const cli::Inspection& look) const {
   if (look.answers.empty()) return false;
   sync::MutexLock lock(&mu_);
@@ -139,7 +139,7 @@ void Observatory::Keep(cli::Inspection look, const Json& past) {
   const std::string uid = fields::TextAt(look.job, "/metadata/uid");
   sync::MutexLock lock(&mu_);
   auto found = jobs_.find(key);
-  if (found != jobs_.end() && found->second.uid != uid) {  // another job of the same name
+  if (found != jobs_.end() && found->second.uid != uid) {  // another job with the same name
     jobs_.erase(found);
     found = jobs_.end();
   }

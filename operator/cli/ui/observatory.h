@@ -1,6 +1,6 @@
-// Looks at the jobs of a place again and again, and keeps what it has seen for the page.
+// Observes the jobs of a place periodically, and keeps the results for the page.
 //
-// Thread rule: any thread asks; a thread of its own looks.
+// Thread rule: callable from any thread; a thread of its own observes.
 #pragma once
 
 #include <chrono>
@@ -23,32 +23,32 @@ class Observatory {
   using Json = nlohmann::json;
 
   struct Options {
-    std::chrono::milliseconds interval{1000};  // between two looks
-    std::size_t jobs = 200;                    // of more only the first are looked at
-    // Not 0: only those are looked at that somebody has asked for within this time, of more the
-    // latest; and nothing is, while nobody asks.
+    std::chrono::milliseconds interval{1000};  // between two observations
+    std::size_t jobs = 200;                    // if there are more, only the first are observed
+    // If not 0, only jobs that were requested within this time are observed, the latest ones if
+    // there are too many, and none without requests.
     std::chrono::seconds asked_within{0};
     std::size_t gone = 20;   // deleted jobs that are still shown
-    std::size_t line = 200;  // jobs that wait, the first
+    std::size_t line = 200;  // waiting jobs, the first ones
     JobHistory::Limits limits = {};
   };
 
   Observatory(std::shared_ptr<Source> source, const Options& options);
   ~Observatory();
-  // No job is looked at after the one at hand. From any thread.
+  // Ends after the observation in progress. Call it from any thread.
   void RequestStop() { thread_.request_stop(); }
 
-  // {"since": unix ms of the first look, "error": why the newest look failed, or "",
+  // {"since": unix ms of the first observation, "error": why the newest one failed, or "",
   //  "jobs": as Summary(), "line": WaitingLine()}
   Json Jobs();
-  // {"job": JobHistory::Now(), "samples": [..], "past": how many of them are from before the first
-  // look, as a sidecar has kept them}. `key`: "namespace/name". Null: there is none. A
-  // job that has not been looked at yet has no samples and is looked at from now on.
+  // {"job": JobHistory::Now(), "samples": [..], "past": how many of these are from a sidecar's
+  // history before the first observation}. `key` is "namespace/name". Null if there is no such job.
+  // A job that was not observed yet has no samples, and is observed from now on.
   Json Job(const std::string& key);
-  // Waits for a look newer than `seen`, which it sets. {"error", "job", "sample"}; null: none came
-  // in time, or there is no such job.
+  // Waits for an observation newer than `seen`, and sets that. {"error", "job", "sample"}; null if
+  // none came in time, or if there is no such job.
   Json Newer(const std::string& key, std::uint64_t* seen, std::chrono::milliseconds wait);
-  // The job's namespace, name and uid, where an object has them; null: there is none.
+  // The job's namespace, name and uid, in an object's places; null if there is no such job.
   Json Metadata(const std::string& key);
   Source* source() const { return source_.get(); }
 
@@ -56,18 +56,18 @@ class Observatory {
   struct Watched {
     std::string uid;
     JobHistory history;
-    std::uint64_t gone_since = 0;  // the look that missed it; 0: it is there
-    bool has_past = false;         // it was asked for what was before
+    std::uint64_t gone_since = 0;  // the observation that missed it; 0: it exists
+    bool has_past = false;         // its past was requested
   };
 
   void Run(std::stop_token stop);
   void LookAtAll(const std::stop_token& stop);
   Json LineOf(const std::vector<Json>& jobs);
-  // Which of them this look is for.
+  // The jobs that this observation covers.
   std::vector<Json> Chosen(std::vector<Json> jobs);
   bool WantsPast(const cli::Inspection& look) const;
   void Keep(cli::Inspection look, const Json& past);
-  // Those of `there` are; the others have been deleted.
+  // The jobs in `there` exist; the others were deleted.
   void MarkGone(const std::set<std::string>& there);
   void AskedFor(const std::string& key) REQUIRES(mu_);
   void SomebodyAsks() REQUIRES(mu_);
@@ -82,15 +82,15 @@ class Observatory {
   mutable sync::StoppableCondVar looked_;
   std::uint64_t looks_ GUARDED_BY(mu_) = 0;
   std::chrono::steady_clock::time_point last_asked_ GUARDED_BY(mu_);
-  bool woken_ GUARDED_BY(mu_) = false;  // the next look is now
+  bool woken_ GUARDED_BY(mu_) = false;  // the next observation is due now
   std::string error_ GUARDED_BY(mu_);
   // By namespace/name.
-  std::map<std::string, Json> listed_ GUARDED_BY(mu_);  // all that there are, in short
+  std::map<std::string, Json> listed_ GUARDED_BY(mu_);  // all existing jobs, in short
   Json line_ GUARDED_BY(mu_) = Json::array();           // those of them that wait
   std::map<std::string, Watched> jobs_ GUARDED_BY(mu_);
   std::map<std::string, std::chrono::steady_clock::time_point> asked_ GUARDED_BY(mu_);
 
-  std::jthread thread_;  // last: uses the others
+  std::jthread thread_;  // last member: its thread uses the others
 };
 
 }  // namespace ringmaster::ui

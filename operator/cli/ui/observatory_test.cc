@@ -1,4 +1,4 @@
-// The looks of the page at jobs, over a source that counts them.
+// The page's observations of jobs, over a source that counts them.
 #include "operator/cli/ui/observatory.h"
 
 #include <gmock/gmock.h>
@@ -130,7 +130,7 @@ TEST_F(ObservatoryTest, ThoseThatWaitAreInLineByTheirPriority) {
   EXPECT_EQ(line[1]["name"], "b");
 }
 
-// Jobs none of which can be looked at; the first look tells the observatory to stop.
+// Jobs that can't be observed; the first observation tells the observatory to stop.
 class SilentJobs final : public Source {
  public:
   static constexpr int kJobs = 3;

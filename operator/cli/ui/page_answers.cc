@@ -19,12 +19,12 @@ using http::Response;
 
 constexpr int kMostLines = 10'000;
 constexpr std::size_t kMostLogBytes = 1 << 20;
-constexpr int kMostTimelines = 4;  // at a time
+constexpr int kMostTimelines = 4;  // at the same time
 constexpr int kMostTimelineSeconds = 10;
 constexpr std::size_t kMostTimelineBytes = 8 << 20;
-// Whoever ends the server waits for so long at most.
+// The server's end waits at most this long for a timeline.
 constexpr std::chrono::milliseconds kTimelinePatience{3000};
-// Nothing from anywhere else, and nobody else's page around it.
+// The page may load nothing from elsewhere, and no other site may embed it.
 constexpr char kPolicy[] =
     "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors "
     "'none'; base-uri 'none'";
@@ -59,7 +59,7 @@ Response LogOf(Source* source, const Request& request) {
        lines](std::stop_token stop) { return LogText(source, ns, pod, lines, std::move(stop)); });
 }
 
-// How many are being gathered: each takes memory for a while.
+// The number of timelines in progress: each needs memory for a while.
 std::atomic<int> g_timelines{0};
 
 class TimelineTurn {

@@ -1,13 +1,13 @@
-// What the page asks for, and gets. Who may have it is for a gate to say.
+// Answers the page's requests. A gate decides who may have the answers.
 //
 //   GET /                                   the page, and its files
 //   GET /api/jobs                           Observatory::Jobs()
 //   GET /api/job?job=NAMESPACE/NAME         Observatory::Job()
-//   GET /api/stream?job=NAMESPACE/NAME      an event with Observatory::Newer() for each look
-//   GET /api/timeline?job=NAMESPACE/NAME&seconds=S  LanesOf(); asked for on a thread of its own
-//   GET /api/log?namespace=N&pod=P&lines=L  text; it is read on a thread of its own
+//   GET /api/stream?job=NAMESPACE/NAME      an event with Observatory::Newer() for each observation
+//   GET /api/timeline?job=NAMESPACE/NAME&seconds=S  LanesOf(); gathered on a thread of its own
+//   GET /api/log?namespace=N&pod=P&lines=L  text; read on a thread of its own
 //
-// Thread rule: of http::Server, whose loop asks. Nothing here waits but the gate, if it does.
+// Thread rule: called from the loop of http::Server. Only the gate may block.
 #pragma once
 
 #include <functional>
@@ -22,18 +22,19 @@
 namespace ringmaster::ui {
 
 struct Admission {
-  std::optional<http::Response> instead;                          // what is answered to who may not
-  std::vector<std::pair<std::string, std::string>> headers = {};  // of what is answered to who may
-  // Whether it still holds, while a stream goes on; none: it does.
+  std::optional<http::Response> instead;  // the answer of a refused request
+  // For the answer of an allowed request.
+  std::vector<std::pair<std::string, std::string>> headers = {};
+  // Whether a stream in progress is still allowed; none: it always is.
   std::function<bool()> holds = nullptr;
-  // What keeps them from the logs of a namespace's pods, none: nothing does.
+  // Returns a refusal if the client may not read the logs of a namespace's pods; none: it may.
   std::function<std::optional<http::Response>(const std::string& ns)> keeps_from_logs = nullptr;
 };
 using Gate = std::function<Admission(const http::Request&)>;
 
 http::Response PageAnswer(Observatory* observatory, const http::Request& request, const Gate& gate);
 
-// One of the page's files; nullopt: there is none of that path.
+// One of the page's files; nullopt if no file has that path.
 std::optional<http::Response> FileAnswer(const std::string& path);
 http::Response Refusal(int status, const std::string& text);
 

@@ -7,7 +7,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A label is not enough: anybody can put it on a pod of his own.
+// A label would not be enough, because anyone could put it on their own pod.
 std::string OwnerOf(const Json& pod) {
   for (const Json& owner : fields::ListAt(pod, "/metadata/ownerReferences"))
     if (fields::Flag(owner, "controller")) return fields::Text(owner, "uid");

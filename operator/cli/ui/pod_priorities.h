@@ -1,5 +1,5 @@
-// The priorities of jobs, which stand in their pods alone: a class' number is filled in as a pod is
-// stored, and a job has the name of the class.
+// The priorities of jobs, which only their pods have: the API server fills in the number of a
+// priority class when a pod is stored, and the job has only the name of the class.
 //
 // Thread rule: any thread.
 #pragma once
@@ -16,19 +16,20 @@ namespace ringmaster::ui {
 
 class PodPriorities {
  public:
-  // What is kept of jobs that have gone does not grow: of more jobs all are learned anew.
+  // Limits what is kept about jobs that are gone: beyond this number all priorities are learned
+  // anew.
   static constexpr std::size_t kMostJobs = 10'000;
 
   void Remember(const nlohmann::json& pod);
   void Remember(const std::vector<nlohmann::json>& pods) {
     for (const nlohmann::json& pod : pods) Remember(pod);
   }
-  // nullopt: no pod of it has been seen.
+  // nullopt: none of the job's pods was seen.
   std::optional<int> Of(const nlohmann::json& job) const;
 
  private:
   mutable sync::Mutex mu_;
-  std::map<std::string, int> by_job_ GUARDED_BY(mu_);  // its uid
+  std::map<std::string, int> by_job_ GUARDED_BY(mu_);  // by job uid
 };
 
 }  // namespace ringmaster::ui

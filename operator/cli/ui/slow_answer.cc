@@ -14,8 +14,8 @@ class Work {
  public:
   explicit Work(std::function<std::string(std::stop_token)> work) : work_(std::move(work)) {}
 
-  // As http::Response::next. The work begins with the first call: an answer that is thrown away
-  // before, because only its head was asked for or there are too many, costs nothing.
+  // Implements http::Response::next. The work begins with the first call, so an answer that is
+  // discarded before (only its head was requested, or there are too many) costs nothing.
   std::optional<std::string> Next() {
     if (!thread_.joinable()) thread_ = std::jthread([this](std::stop_token stop) { Run(stop); });
     sync::MutexLock lock(&mu_);
@@ -37,7 +37,7 @@ class Work {
   std::string text_ GUARDED_BY(mu_);
   bool done_ GUARDED_BY(mu_) = false;
   bool told_ GUARDED_BY(mu_) = false;
-  std::jthread thread_;  // last: uses the others
+  std::jthread thread_;  // last member: its thread uses the others
 };
 
 }  // namespace

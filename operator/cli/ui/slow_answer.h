@@ -1,5 +1,5 @@
-// An answer of an HTTP server that is worked out by a thread of its own, while the server's goes
-// on. It ends when it is there, or when nobody waits for it any more.
+// An HTTP answer that a thread of its own computes while the server's thread goes on. It ends when
+// it is complete, or when the client is gone.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,7 @@
-// Where the page's facts come from: an API server that a command speaks to, or the caches of an
+// The source of the page's facts: an API server that a command connects to, or the caches of an
 // operator.
 //
-// Thread rule: any thread, and several at once. Calls block, each for a bounded time.
+// Thread rule: any thread, and several at once. Calls block, each for a limited time.
 #pragma once
 
 #include <functional>
@@ -28,23 +28,24 @@ class Source {
 
   virtual ~Source() = default;
   virtual Answer<std::vector<Json>> Jobs() = 0;
-  // The job's pods, and what their sidecars say.
+  // The job's pods, and their sidecars' answers.
   virtual Answer<cli::Inspection> Inspect(Json job) = 0;
-  // Of the job's pods, as far as they have been seen; nullopt: none has been.
-  // The default knows none: for fakes.
+  // The priority of the job's pods; nullopt if none was seen. The default implementation, for
+  // fakes, knows none.
   virtual std::optional<int> PriorityOf(const Json& job) {
     (void)job;
     return std::nullopt;
   }
-  // What a sidecar has kept of the job's training (docs/contracts.md, section 5); null: none has.
+  // The history of the job's training that a sidecar has kept (docs/contracts.md, section 5); null
+  // if there is none.
   virtual Json History(const cli::Inspection& look) = 0;
-  // What the job's ranks did in the last seconds. Of `job` its namespace, name and uid are enough.
-  // The default has none: for fakes.
+  // What the job's ranks did in the last seconds. `job` needs only namespace, name and uid. The
+  // default implementation, for fakes, has nothing.
   virtual cli::GatheredTimelines Timeline(const Json& job, const cli::TimelineQuery& query) {
     (void)job, (void)query;
     return {};
   }
-  // The last lines of what a pod's workers have printed, until `on_text` returns false.
+  // The last lines of the output of a pod's workers, until `on_text` returns false.
   virtual Answer<void> Log(const std::string& ns, const std::string& pod, int lines,
                            const std::function<bool(std::string_view)>& on_text,
                            std::stop_token stop) = 0;

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// To the microsecond.
+// In milliseconds, rounded to microseconds.
 double Ms(double us) { return std::round(us) / 1000; }
 
 class Window {
@@ -19,7 +19,7 @@ class Window {
   bool Shows(const cli::TraceEvent& event) const {
     return event.end_us() >= from_us_ && event.at_us <= until_us_;
   }
-  // [ms since the beginning, ms it took], cut to what is shown.
+  // [ms since the beginning, duration in ms], cut to the window.
   Json Bar(const cli::TraceEvent& event) const {
     const double begin = std::max(event.at_us, from_us_);
     return {Ms(begin - from_us_), Ms(event.end_us() - begin)};
@@ -39,7 +39,7 @@ std::string Described(const cli::TraceEvent& event) {
   return text;
 }
 
-// The newest `most`.
+// Keeps the newest `most` bars.
 void KeepNewest(Json* bars, std::size_t most) {
   std::sort(bars->begin(), bars->end(),
             [](const Json& a, const Json& b) { return a[0].get<double>() < b[0].get<double>(); });

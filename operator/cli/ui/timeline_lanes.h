@@ -1,4 +1,4 @@
-// The last seconds of a job as the page draws them: a lane for each rank. Pure.
+// The last seconds of a job as the page draws them: one lane for each rank. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace ringmaster::ui {
 struct LanesLimits {
   double seconds = 3;
   std::size_t lanes = 64;
-  std::size_t bars = 20'000;  // of all lanes together; the oldest are left out
+  std::size_t bars = 20'000;  // in all lanes together; the oldest are omitted
 };
 
 // {"from": unix ms, "ms": how long, "lanes": [{"rank", "worker", "steps": [ms, ..],
@@ -21,7 +21,7 @@ struct LanesLimits {
 //  "changes": [[ms, ms, phase, reason], ..] as the coordinator saw them,
 //  "hidden": ranks that have no lane, "operations", "late": [{"rank", "worker", "last",
 //  "waitedSeconds"}], "missing": [sentence, ..]}
-// Times are the coordinator's.
+// Times are by the coordinator's clock.
 nlohmann::json LanesOf(const cli::JobTrace& trace, const std::vector<std::string>& missing,
                        const LanesLimits& limits);
 

@@ -9,8 +9,8 @@ using nlohmann::json;
 
 constexpr double kNow = 1.7e15;  // us since 1970
 
-// A pod with one worker that has done an operation a second, each of which took 100 ms after a wait
-// of 200 ms; the last ended `now`.
+// A pod with one worker that did an operation each second, each with 200 ms of waiting and 100 ms
+// of work; the last one ended at `now`.
 cli::PodTrace Pod(int rank, int operations = 5) {
   cli::PodTrace pod;
   pod.pod = "p" + std::to_string(rank);

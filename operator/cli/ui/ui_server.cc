@@ -30,7 +30,7 @@ class Server final : public UiServer {
     thread_.join();
   }
 
-  // Empty: it listens.
+  // Returns an empty text if it listens.
   std::string Listen(int port) {
     const tcp::endpoint where(asio::ip::address_v4::loopback(), static_cast<std::uint16_t>(port));
     tcp::acceptor acceptor(loop_);
@@ -59,7 +59,7 @@ class Server final : public UiServer {
     if (host != "127.0.0.1" + port && host != "localhost" + port) {
       return {.instead = Refusal(421, "this server is 127.0.0.1" + port + ", not '" + host + "'")};
     }
-    // Browsers send cookies to every port of a host, so the name tells whose it is.
+    // Browsers send a host's cookies to all its ports, so the name contains the port.
     const std::string cookie = "ringmaster_ui_" + std::to_string(port_);
     if (Same(request.Cookie(cookie), token_)) return {};
     if (!Same(request.Parameter("token"), token_)) {

@@ -1,8 +1,9 @@
-// The page over HTTP on 127.0.0.1, for who runs a command (page_answers.h says what it serves).
+// The page over HTTP on 127.0.0.1, for the user who runs a command (page_answers.h says what it
+// serves).
 //
-// Whoever opens it needs the token, which the address that is printed carries: other users of the
-// machine don't get in. The token becomes a cookie, and requests for another host than this one are
-// refused (a page of somebody else's that has been given our address by its name server).
+// Opening the page requires the token in the printed address, so other users of the machine have no
+// access. The token becomes a cookie. Requests for another host name than this one are refused,
+// because another site could point its host name to our address.
 //
 // Thread rule: Start and the destructor from one thread; it serves on one of its own.
 #pragma once
@@ -17,11 +18,11 @@ namespace ringmaster::ui {
 
 class UiServer {
  public:
-  // `port` 0: a free one. The error is a sentence.
+  // `port` 0: any free port. The error is a sentence.
   static tl::expected<std::unique_ptr<UiServer>, std::string> Start(Observatory* observatory,
                                                                     int port);
   virtual ~UiServer() = default;
-  // What people open, with the token.
+  // The address for people to open, with the token.
   virtual std::string address() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// The page's server over a place with one job and no pods, asked as a browser would.
+// The page's server over a place with one job and no pods, used as by a browser.
 #include "operator/cli/ui/ui_server.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ class UiServerTest : public testing::Test {
     ASSERT_FALSE(observatory_->Newer("default/digits", &seen, std::chrono::seconds(30)).is_null());
   }
 
-  // With the cookie of somebody who has opened the address.
+  // With the cookie of a user who has opened the address.
   httplib::Headers LetIn() {
     const auto page = httplib::Client(origin_).Get(entry_);
     const std::string cookie = page->get_header_value("Set-Cookie");

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A job that waits, and what its place depends on.
+// A waiting job, and what its place in the line depends on.
 struct Waiting {
   const Json* job = nullptr;
   std::string state;
@@ -22,7 +22,7 @@ struct Waiting {
   int pods = 0;
   int least = 1;
   bool grows = false;
-  api::Time since;  // it stands in line
+  api::Time since;  // since when it has stood in line
   bool in_kueue() const { return state == "Queued"; }
 };
 
@@ -36,7 +36,7 @@ bool IsFalse(const Json* condition) {
   return condition != nullptr && fields::Text(*condition, "status") == "False";
 }
 
-// What has ended, is suspended or has all its pods on nodes waits for none.
+// A job that has ended, is suspended, or has a node for each pod doesn't wait.
 bool Waits(const std::string& state, const Json& job) {
   if (state.empty() || state == "Pending" || state == "Queued") return true;
   const bool lives = state == "Running" || state == "Rebuilding" || state == "Held";
@@ -54,7 +54,7 @@ int LeastPods(const Json& job) {
   return std::max(least, allowed);
 }
 
-// As the planner counts it: since it was taken up or resumed, or since it gave back what it had.
+// As in the planner: since the job was accepted or resumed, or since it gave back what it had.
 api::Time InLineSince(const Json& job, api::Time now) {
   const auto at = [&job](const char* where) { return api::ParseTime(fields::TextAt(job, where)); };
   const api::Time start =
@@ -62,8 +62,8 @@ api::Time InLineSince(const Json& job, api::Time now) {
   return std::max(start, at("/status/lastGivenBackTime").value_or(start));
 }
 
-// Those that hold pods and have too few come first, and so do those for whom others leave; then it
-// is by priority, by who trains already, and by age.
+// First come the jobs that hold too few pods, and those for which other jobs give up pods; then by
+// priority; jobs that already train come later; then by age.
 auto Rank(const Waiting& job) {
   const Json* scheduled = Scheduled(*job.job);
   const bool takes = scheduled != nullptr && fields::Text(*scheduled, "reason") == "Preempting";
@@ -86,7 +86,7 @@ std::string QueueOf(const Json& job) {
   return fields::Text(fields::At(job, "/metadata/labels"), api::kQueueLabel);
 }
 
-// What it lacks: why it has no nodes, else the first thing that is not as it should be.
+// What the job lacks: the reason why it has no nodes, else its first problem.
 std::pair<std::string, std::string> WhyOf(const Json& job) {
   const Json* scheduled = Scheduled(job);
   const auto troubles = cli::TroublesOf(job);
@@ -97,7 +97,7 @@ std::pair<std::string, std::string> WhyOf(const Json& job) {
   return {"", "the operator has not looked at it yet"};
 }
 
-// A job that grows has waited since it lacked pods, not since it began.
+// A growing job has waited since it lacked pods, not since its start.
 double Waited(const Waiting& job, api::Time now) {
   api::Time since = job.since;
   if (const Json* scheduled = Scheduled(*job.job); job.grows && scheduled != nullptr)

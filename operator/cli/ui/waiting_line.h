@@ -1,5 +1,5 @@
-// Which jobs wait for their pods, in the order in which the operator lets them start
-// (docs/scheduling.md, "The line"), by what the API server has of them. Pure.
+// The jobs that wait for their pods, in the order in which the operator lets them start
+// (docs/scheduling.md, "The line"), as far as the API server shows it. Pure.
 #pragma once
 
 #include <functional>
@@ -11,14 +11,15 @@
 
 namespace ringmaster::ui {
 
-// The priority of a job's pods, as the API server has stored it; nullopt: it is not known.
+// The priority of a job's pods, as the API server has stored it; nullopt if it is unknown.
 using PriorityOf = std::function<std::optional<int>(const nlohmann::json& job)>;
 
-// Of each job that waits {"namespace", "name", "state", "place": from 1 (null: its queue of Kueue
-// decides, they come last), "queue": that of Kueue, or "", "priority" (null: it is not known yet
-// and counts as 0), "priorityClass": the name, or "", "pods": that run, "least": with which it
-// trains, "wanted", "grows": it trains and could have more, "waited": seconds, "reason" and
-// "lacks": why, in the words of its condition}. At most `most`, the first.
+// An object for each of the first `most` waiting jobs: {"namespace", "name", "state",
+// "place": from 1 (null: its Kueue queue decides; such jobs come last),
+// "queue": of Kueue, or "", "priority": null if it is unknown, which counts as 0,
+// "priorityClass": the name, or "", "pods": running ones, "least": the fewest with which it trains,
+// "wanted": pods, "grows": it trains and could have more, "waited": seconds,
+// "reason", "lacks": why it waits, in the words of its condition}.
 nlohmann::json WaitingLine(const std::vector<nlohmann::json>& jobs, const PriorityOf& priority_of,
                            api::Time now, std::size_t most);
 

@@ -25,7 +25,7 @@ json Scheduled(const char* reason, const char* since = "2026-01-31T12:00:00Z") {
           {"lastTransitionTime", since}};
 }
 
-// Minutes after twelve.
+// `minute`: minutes after twelve.
 json Job(const std::string& name, const char* state, const json& scheduled, int minute,
          int pods = 0) {
   return {{"metadata", {{"namespace", "team"}, {"name", name}, {"uid", name}}},

@@ -1,5 +1,5 @@
-// A JobController before the store itself: a test sees every call, may refuse it or let something
-// happen first, and holds watches back.
+// A JobController directly on a store: a test sees every call, may refuse it or let something
+// happen before it, and can hold watches back.
 //
 // Thread rule: one test's thread.
 #pragma once
@@ -36,10 +36,10 @@ struct Call {
   std::string verb;
   std::string resource;
   std::string name;
-  Json body;  // of a delete: its uid
+  Json body;  // for a delete, its uid
 };
 
-// The store, seen by a test as the class says in the head of this file.
+// The store with the hooks described at the head of this file.
 class WatchedApi : public local::InMemoryApi {
  public:
   using InMemoryApi::InMemoryApi;
@@ -53,22 +53,23 @@ class WatchedApi : public local::InMemoryApi {
     const std::lock_guard lock(mu_);
     refuse_ = std::move(refuse);
   }
-  // Runs in the caller's thread; what it refers to has to outlive the controller.
+  // Runs in the caller's thread; everything that it refers to has to outlive the controller.
   void SetBefore(Before before) {
     const std::lock_guard lock(mu_);
     before_ = std::move(before);
   }
-  // What a patch says by the time it comes to the store.
+  // Changes a patch before it reaches the store.
   void SetChanged(Changed changed) {
     const std::lock_guard lock(mu_);
     changed_ = std::move(changed);
   }
-  // Watches of this hear nothing for as long as it is true. `ns` is empty where all are watched.
+  // Watches of this resource receive nothing while `held` returns true. `ns` is empty for a watch
+  // of all namespaces.
   void SetHeld(Held held) {
     const std::lock_guard lock(mu_);
     held_ = std::move(held);
   }
-  // Lists of one job's pods have these too, or in place of those of the same uid.
+  // Lists of one job's pods contain these, too, in place of those with the same uid.
   void SetExtraPods(std::vector<Json> pods) {
     const std::lock_guard lock(mu_);
     extra_ = std::move(pods);
@@ -217,11 +218,11 @@ class JobControllerCallsTest : public ::testing::Test {
         api_, "default", registry_.get(),
         [this](const std::string& pod) { (void)store_->Bind("default", pod, "n"); });
   }
-  // No sidecar has found it yet.
+  // Starts an operator to which no sidecar has connected yet.
   void StartOperatorAlone(bool gang = false) {
     if (controller_ != nullptr) controller_->Stop();
     if (registry_ != nullptr) old_registries_.push_back(std::move(registry_));
-    controller_.reset();  // uses the two others to its end
+    controller_.reset();  // uses the two others until its end
     registry_ = std::make_unique<SidecarRegistry>();
     records_ = std::make_unique<QuorumRecordStore>(api_);
     JobControllerOptions options;
@@ -251,7 +252,7 @@ class JobControllerCallsTest : public ::testing::Test {
   void Change(const Json& spec) {
     ASSERT_TRUE(api_->Patch(kube::HorovodJobs(), "default", "digits", {{"spec", spec}}, {}));
   }
-  // Looks like a pod of the job `job`, made by nobody here.
+  // A pod that looks like one of the job `job`, but was not created by the controller.
   Json Stranger(const std::string& name, const std::string& job, const std::string& owner_uid) {
     Json pod = {{"metadata",
                  {{"name", name},
@@ -291,7 +292,7 @@ class JobControllerCallsTest : public ::testing::Test {
   }
 
   const std::shared_ptr<local::Store> store_;
-  local::InMemoryApi store_api_{store_};  // the test's own look
+  local::InMemoryApi store_api_{store_};  // for the test's own calls
   const std::shared_ptr<WatchedApi> api_ = std::make_shared<WatchedApi>(store_);
   std::vector<std::unique_ptr<SidecarRegistry>> old_registries_;
   std::unique_ptr<SidecarRegistry> registry_;

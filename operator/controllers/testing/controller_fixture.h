@@ -1,5 +1,5 @@
-// A JobController before each of the API servers, and the job "digits" to look at. The controller
-// comes through a door that can be shut on it; the test sees the server as it is.
+// A JobController with each of the API servers, and the job "digits". The controller's calls pass a
+// door that a test can shut; the test sees the server directly.
 //
 // Thread rule: one test's thread.
 #pragma once
@@ -38,9 +38,9 @@ class ControllerTest : public local::testing::OnEveryServer {
     if (controller_ != nullptr) controller_->Stop();
   }
 
-  // Knows nothing of what a former one knew.
+  // Starts a controller without the knowledge of a former one.
   void StartController() {
-    controller_.reset();  // uses the two others to its end
+    controller_.reset();  // uses the two others until its end
     registry_ = std::make_unique<SidecarRegistry>();
     records_ = std::make_unique<QuorumRecordStore>(door_);
     controller_ = std::make_unique<JobController>(door_, registry_.get(), records_.get(), options_);
@@ -87,7 +87,7 @@ class ControllerTest : public local::testing::OnEveryServer {
   }
   bool HasEvent(const std::string& reason) { return !Events(reason).empty(); }
 
-  virtual std::string Members() { return "none asked"; }  // to be shown where a wait fails
+  virtual std::string Members() { return "none asked"; }  // shown if a wait fails
   ::testing::AssertionResult Eventually(const std::function<bool()>& so) {
     if (support::Until(so)) return ::testing::AssertionSuccess();
     return ::testing::AssertionFailure()

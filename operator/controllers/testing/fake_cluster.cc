@@ -101,7 +101,7 @@ void FakeCluster::Terminate(const Json& object) {
   const auto pod = pods_.find(uid);
   if (pod != pods_.end() && pod->second.lost) return;
   if (!terminated_.insert(uid).second) return;
-  // The sidecar takes TERM as a drain; then the kubelet says that nothing runs any more.
+  // The sidecar treats TERM as a drain; then the kubelet reports that nothing runs any more.
   if (view_ != nullptr && view_->FindPod(uid) >= 0 && view_->pods.size() > 1) {
     Decide(membership::Reason::kPodDrained, [&](membership::View& view) {
       std::erase_if(view.pods, [&](const auto& member) { return member.uid == uid; });
@@ -145,7 +145,7 @@ void FakeCluster::OnNotice(const std::string& pod_uid, const planner::Notice& no
     const bool anybody = std::any_of(pods_.begin(), pods_.end(), [&](const auto& entry) {
       return !entry.second.ended && view_->FindPod(entry.first) >= 0;
     });
-    if (!anybody) return;  // nobody of that view answers the joiner
+    if (!anybody) return;  // no member of that view answers the joiner
     if (never_ready_.count(pod->second.name) != 0) return;
     Decide(membership::Reason::kPodJoined,
            [&](membership::View& view) { view.pods.push_back(pod->second.candidate.pod); });

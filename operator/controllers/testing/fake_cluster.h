@@ -1,4 +1,4 @@
-// Kubelet and sidecars for tests of the operator: pods start and end at once, sidecars agree on
+// Kubelet and sidecars for tests of the operator: pods start and end at once, and sidecars agree on
 // every view without a vote.
 //
 // Thread rule: every method is safe from any thread.
@@ -22,23 +22,24 @@ namespace ringmaster::controllers {
 
 class FakeCluster {
  public:
-  // `bind` is the scheduler: gives the pod of that name a node.
+  // `bind` replaces the scheduler: it gives the pod with that name a node.
   FakeCluster(std::shared_ptr<kube::KubeApi> api, std::string ns, SidecarRegistry* registry,
               std::function<void(const std::string& pod)> bind);
   ~FakeCluster();
 
   // Pods of these names start, but their workers never call init().
   void NeverReady(const std::string& pod);
-  // Its node is cut off: nobody hears from sidecar or kubelet, and the others go on without it.
+  // Cuts the pod's node off: its sidecar and kubelet are silent, and the other pods continue
+  // without it.
   void LosePod(const std::string& pod);
-  // Sidecars that start from now on say that they run on this kernel.
+  // Sidecars that start from now on report this boot id.
   void SetBootId(const std::string& boot_id);
-  // As the kubelet would report it; exit codes of all containers.
+  // Ends the pod as a kubelet would report it; the exit code is that of all containers.
   void EndPod(const std::string& pod, int exit_code);
   // All ranks agree to end, and every pod of the view ends with 0.
   void FinishJob();
   void RestartWorker(const std::string& pod, int exit_code);
-  // Every sidecar connects again, at another operator.
+  // Every sidecar connects again, to another operator.
   void MoveTo(SidecarRegistry* registry);
 
   std::vector<std::string> Members() const;  // pod names of the view, sorted
@@ -54,17 +55,17 @@ class FakeCluster {
     SidecarRegistry::ConnectionId connection = 0;
     membership::Candidate candidate;
     bool ended = false;
-    bool lost = false;  // says nothing any more, and nobody ends it
+    bool lost = false;  // silent, and not ended by its kubelet
   };
 
   void Watch(std::stop_token stop);
   void OnPod(const kube::Json& object, bool deleted);
   void Connect(Pod& pod);
   void OnNotice(const std::string& pod_uid, const planner::Notice& notice);
-  // Everybody installs the view that `change` makes of the newest one.
+  // All members install the view that `change` makes of the newest one.
   void Decide(membership::Reason reason, const std::function<void(membership::View&)>& change);
   void Announce();
-  // The kubelet ends a pod that is deleted, and says so.
+  // The kubelet ends a deleted pod and reports that.
   void Terminate(const kube::Json& object);
   void Drop(const std::string& uid);
 

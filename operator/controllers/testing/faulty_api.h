@@ -1,4 +1,4 @@
-// An API server as the controller may find it: it refuses what the test says, and counts.
+// An API server as the controller may find it: it refuses calls as the test says, and counts them.
 //
 // Thread rule: every method is safe from any thread.
 #pragma once
@@ -18,31 +18,31 @@ class FaultyApi : public kube::testing::WrappedApi {
   using Json = kube::Json;
   using WrappedApi::WrappedApi;
 
-  // Of this resource only; nullopt: it is taken again.
+  // Refuses creation of this resource only; nullopt: allows it again.
   void Refuse(const kube::Resource& resource, std::optional<kube::Error> error) {
     const std::lock_guard lock(mu_);
     refused_ = resource;
     one_refusal_ = std::move(error);
   }
-  // Of all that a controller makes.
+  // Refuses all creations by the controller.
   void RefuseCreates(std::optional<kube::Error> error) {
     const std::lock_guard lock(mu_);
     refusal_ = std::move(error);
   }
-  // What changes of this resource is not told from now on, as by a watch that has stalled.
+  // Watches of this resource report no changes from now on, as if they had stalled.
   void StallWatch(const kube::Resource& resource) {
     const std::lock_guard lock(mu_);
     stalled_ = resource;
   }
-  // Nobody is told of one of these.
+  // Single objects of this resource can't be read.
   void RefuseGets(const kube::Resource& resource) {
     const std::lock_guard lock(mu_);
     hidden_ = resource;
   }
   int refused_gets() const { return refused_gets_; }
-  // As to a caller whose role says nothing of nodes.
+  // Answers as to a caller without rights for nodes.
   void ForbidNodes() { nodes_forbidden_ = true; }
-  // Every job is read with this in it, as from a server whose definition of jobs is another one.
+  // Adds this to every job that is read, as a server with another definition of jobs would.
   void SpoilJobs(Json patch) {
     const std::lock_guard lock(mu_);
     spoiled_ = std::move(patch);

@@ -1,4 +1,4 @@
-// A JobController whose pods run: FakeCluster is their scheduler, kubelet and sidecars.
+// A JobController whose pods run: FakeCluster replaces scheduler, kubelet and sidecars.
 //
 // Thread rule: one test's thread.
 #pragma once
@@ -22,7 +22,7 @@ class JobControllerTest : public ControllerTest {
     ASSERT_NO_FATAL_FAILURE(StartController());
     pods_ =
         std::make_unique<FakeCluster>(api_, ns_, registry_.get(), [this](const std::string& pod) {
-          // Pod 0 to node-1, and so on, where nodes count.
+          // Pod 0 goes to node-1, and so on, if capacity is tracked.
           const int index = std::stoi(pod.substr(pod.rfind('-') + 1));
           const std::string node =
               options_.gang_admission ? "node-" + std::to_string(index + 1) : std::string(node_);
@@ -37,7 +37,7 @@ class JobControllerTest : public ControllerTest {
     pods_.reset();
   }
 
-  // The former operator is gone with all it knew.
+  // The former operator is gone with everything that it knew.
   void RestartOperator() {
     controller_->Stop();
     old_registries_.push_back(std::move(registry_));
@@ -68,7 +68,7 @@ class JobControllerTest : public ControllerTest {
   void Cordon(const std::string& name, bool on = true) {
     PatchNode(name, {{"spec", {{"unschedulable", on}}}});
   }
-  // Of a force delete: the object would be gone at once, were it not for the finalizer.
+  // A force delete: without the finalizer the object would be gone at once.
   void ForceDelete(const std::string& pod) {
     ASSERT_TRUE(api_->Delete(kube::Pods(), ns_, pod, {.grace_period_seconds = 0}));
   }
@@ -85,7 +85,7 @@ class JobControllerTest : public ControllerTest {
         PodObject(pod).value("/metadata/annotations"_json_pointer, Json::object());
     return annotations.value(key, "");
   }
-  // Three pods of which one is on node-2, and is lost with it.
+  // Three pods, of which one is lost with node-2.
   void LoseAPodOnNode2() {
     AddNodes();
     Apply(2);
@@ -101,7 +101,7 @@ class JobControllerTest : public ControllerTest {
   ::testing::AssertionResult TrainsAs(const std::vector<int>& indexes) {
     return TrainsAsOneOf({indexes});
   }
-  // A new pod takes the first name that is free, and the operator may hear late that one is.
+  // A new pod takes the first free name, and the operator may learn late that a name is free.
   ::testing::AssertionResult TrainsAsOneOf(const std::vector<std::vector<int>>& choices) {
     return Eventually([&] {
       const api::Status status = Status();

@@ -1,6 +1,5 @@
-// What the parts of the reconciler stand on, over a store of its own: the job "digits", caches of
-// jobs and pods that don't run, the queue and the events. A test puts into the caches what they
-// shall know.
+// What the parts of the reconciler need, over a store of its own: the job "digits", caches of jobs
+// and pods that don't run, the queue and the events. A test puts objects into the caches.
 //
 // Thread rule: one test's thread.
 #pragma once
@@ -36,11 +35,11 @@ namespace ringmaster::controllers::testing {
 using kube::Json;
 using runtime::MetaField;
 
-// Refuses calls of one verb, where a test says so.
+// Refuses calls of one verb if a test says so.
 class RefusingApi : public local::InMemoryApi {
  public:
   using InMemoryApi::InMemoryApi;
-  // "create", "patch", "update", "list"; empty: none. Events are written from another thread.
+  // "create", "patch", "update", "list"; empty: none. Atomic, because another thread writes events.
   std::atomic<const char*> refused_verb = "";
   std::atomic<int> creates_allowed = 1'000'000;  // of pods
   std::atomic<int> refusals = 0;                 // so far
@@ -93,7 +92,7 @@ class PartsTest : public ::testing::Test {
   }
   ~PartsTest() override { store_->Close(); }
 
-  // A worker pod of the job at the API server; `known`: and in the cache.
+  // Creates a worker pod of the job at the API server; `known`: and in the cache.
   Json MakePod(int index, const Json& changes = Json::object(), bool known = true) {
     Json pod = {{"metadata",
                  {{"name", planner::PodName("digits", index)},
@@ -128,7 +127,7 @@ class PartsTest : public ::testing::Test {
   runtime::Informer pods_{api_, kube::Pods(), {.index = JobKeyOf}, [](const Json&, bool) {}};
   SidecarRegistry registry_;
   EventWriter events_{api_, "test", &pods_};
-  // So long that no test sees its end.
+  // Too long for a test to reach the end.
   CreationBackoff backoff_{{std::chrono::hours(1), std::chrono::hours(1)}, &queue_, &events_};
   NodeWatcher nodes_{api_, {planner::DefaultDisruptionTaints()}, [](const std::string&) {}};
   PodWriter writer_{api_, {&pods_, &jobs_}, &queue_, &backoff_, &events_, {}};

@@ -1,4 +1,5 @@
-// Certificates for tests of TLS: an authority, and what it signs, good or broken on purpose.
+// Certificates for tests of TLS: an authority, and valid or deliberately broken certificates signed
+// by it.
 //
 // Thread rule: values; made by one thread.
 #pragma once

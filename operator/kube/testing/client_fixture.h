@@ -40,7 +40,7 @@ class ClientFixture : public ::testing::Test {
     server_ = std::make_unique<ScriptedServer>(options, std::move(handler));
   }
 
-  // For the server, with its authority; no limit on calls.
+  // A configuration for the server and its authority, without a limit on calls.
   ClientConfig Config() const {
     ClientConfig config;
     config.host = "127.0.0.1";
@@ -59,7 +59,7 @@ class ClientFixture : public ::testing::Test {
   }
 
   std::filesystem::path Write(const std::string& name, const std::string& text) const {
-    // As a kubelet replaces a mounted file: in one step.
+    // Replaces the file in one step, as a kubelet does with mounted files.
     std::ofstream(dir_ / (name + ".new")) << text;
     std::filesystem::rename(dir_ / (name + ".new"), dir_ / name);
     return dir_ / name;
@@ -70,7 +70,7 @@ class ClientFixture : public ::testing::Test {
     return file;
   }
 
-  // A watch's end, and the types and names that came, as "ADDED a".
+  // Returns the watch's end; `seen` gets the types and names of the events, as "ADDED a".
   Result<void> Watch(KubeApi& api, WatchOptions options, std::vector<std::string>* seen = nullptr) {
     if (options.resource_version.empty()) options.resource_version = "7";
     return api.Watch(ConfigMaps(), "ns", options,

@@ -26,12 +26,12 @@ class PluginFixture : public ClientFixture {
     return std::string("{\"kind\": \"ExecCredential\", \"apiVersion\": \"") + kV1 +
            "\", \"status\": " + status + "}";
   }
-  // What a script says that gives this answer.
+  // A script that prints this answer.
   static std::string Print(const std::string& status) {
     return "cat <<'END'\n" + Answer(status) + "\nEND\n";
   }
 
-  // Hangs, with a child that does.
+  // A plugin that hangs, with a child process that hangs.
   ExecPlugin Hangs(const std::string& before = "") const {
     return Plugin(before + "sleep 100 &\n" + NoteChild() + "sleep 100\n");
   }
@@ -39,7 +39,7 @@ class PluginFixture : public ClientFixture {
     const std::string file = (dir_ / "child").string();
     return "echo $! > " + file + ".new\nmv " + file + ".new " + file + "\n";
   }
-  // 0: there is none yet.
+  // Returns 0 if there is no child yet.
   pid_t Child() const {
     pid_t child = 0;
     std::ifstream(dir_ / "child") >> child;
@@ -48,7 +48,7 @@ class PluginFixture : public ClientFixture {
   bool ChildRuns() const {
     const pid_t child = Child();
     if (child == 0) return false;
-    // One that has ended and that nobody waits for is a zombie still, so its state is looked at.
+    // A process that has ended but was not waited for is a zombie, so its state is checked.
     std::ifstream in("/proc/" + std::to_string(child) + "/stat");
     std::string pid, name, state = "gone";
     in >> pid >> name >> state;

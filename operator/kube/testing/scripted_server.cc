@@ -178,7 +178,7 @@ int ScriptedServer::requests() const {
 
 void ScriptedServer::CloseConnections() {
   std::unique_lock lock(mu_);
-  for (int fd : open_) shutdown(fd, SHUT_RD);  // the reading thread ends, with TLS's goodbye
+  for (int fd : open_) shutdown(fd, SHUT_RD);  // ends the reading thread, with TLS's close_notify
   closed_.wait_for(lock, std::chrono::seconds(10), [this] { return open_.empty(); });
 }
 

@@ -1,5 +1,5 @@
-// An HTTPS server that does what a test tells it, good manners or bad: answers, stalls, drips,
-// closes connections, asks for client certificates.
+// An HTTPS server that behaves as a test tells it: it answers, stalls, drips, closes connections,
+// or asks for client certificates.
 //
 // Thread rule: Start, Stop and the destructor from one thread; the handler runs on the thread of
 // each connection; the counters are safe from any thread.
@@ -28,19 +28,19 @@ struct ServerRequest {
   std::map<std::string, std::string> headers;  // names in lower case
   std::string body;
   std::string client_name;  // common name of the client's certificate
-  int connection = 0;       // 1, 2, ... in the order of their coming
-  int number = 0;           // of all requests
+  int connection = 0;       // 1, 2, ... in the order of arrival
+  int number = 0;           // number of the request among all
 };
 
-// The answer to one request. After none of the calls below, the connection is closed.
+// The answer to one request. If none of the methods is called, the connection is closed.
 class Exchange {
  public:
   // A whole answer; the connection stays open for the next request.
   void Answer(int status, const std::string& body, const std::vector<std::string>& headers = {});
   void Begin(int status);                // headers of a chunked answer
-  void Chunk(const std::string& text);   // False once the client has gone
+  void Chunk(const std::string& text);   // a chunk of it
   void End();                            // of a chunked answer
-  void Raw(const std::string& bytes);    // as it is
+  void Raw(const std::string& bytes);    // sends the bytes as they are
   bool WaitForClient(int milliseconds);  // true when it has closed the connection
   void CloseAfterwards() { keep_ = false; }
   bool gone() const { return gone_; }
@@ -59,8 +59,8 @@ class ScriptedServer {
   struct Options {
     KeyPair certificate;
     std::string chain_pem;  // sent after the certificate
-    std::string client_ca;  // not empty: a client certificate signed by it is required
-    int highest_tls = 0;    // TLS1_1_VERSION, say; 0: the newest
+    std::string client_ca;  // if set, a client certificate signed by it is required
+    int highest_tls = 0;    // such as TLS1_1_VERSION; 0: the newest
   };
 
   ScriptedServer(const Options& options, Handler handler);
@@ -69,7 +69,7 @@ class ScriptedServer {
   int port() const { return port_; }
   int connections() const;
   int requests() const;
-  // Closes every open connection, as a server does with idle ones; returns when they are closed.
+  // Closes every open connection, as a server does with idle ones, and waits until they are closed.
   void CloseConnections();
 
  private:

@@ -1,5 +1,5 @@
-// KubeApi that hands every call on to another one. A test overrides what shall go wrong on the way,
-// so that it can be made to go wrong before any API server.
+// A KubeApi that passes every call on to another one. A test overrides the methods that should
+// fail, and so makes any API server fail.
 //
 // Thread rule: every method is safe from any thread.
 #pragma once

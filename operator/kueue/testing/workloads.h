@@ -1,4 +1,4 @@
-// Workloads as Kueue leaves them, and the job that they are for.
+// Workloads as Kueue writes them, and the job that they are for.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
-// For the tests about nodes that end, are silent or fail: a job on three of them, and what was
-// decided about nodes. Tests only.
+// Helpers for tests about nodes that end, are silent or fail: a job on three nodes, and the
+// decisions about nodes. Tests only.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@
 
 namespace ringmaster::planner {
 
-// Three pods that train, each on a node of its own.
+// Three training pods, each on its own node.
 inline World OnThreeNodes() {
   World world = World::Training(3);
   for (const int i : {0, 1, 2}) world.On(i, "gpu-" + std::to_string(i));

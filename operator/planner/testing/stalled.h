@@ -13,8 +13,8 @@ using std::chrono::seconds;
 
 inline std::string Uid(int index) { return World::Uid(index); }
 
-// Pods 0 to n-1 are in view 1.5, can't train and have said so for a minute; a test departs from
-// that.
+// Pods 0 to n-1 are in view 1.5, can't train, and have said so for a minute; tests start from
+// there.
 class Stalled : public World {
  public:
   explicit Stalled(int n) : World(n) {
@@ -35,7 +35,7 @@ class Stalled : public World {
     }
   }
 
-  // A pod that is connected and is ready, in no view.
+  // A pod that is connected and ready, in no view.
   Stalled& Add(int index) {
     PodFacts pod;
     pod.name = PodName("digits", index);
@@ -60,7 +60,7 @@ class Stalled : public World {
     in.sidecars.push_back(sidecar);
     return *this;
   }
-  // Without a word and without proof.
+  // The pod's sidecar is not connected, and its death is not proven.
   Stalled& Silent(int index) {
     Sidecar(index).connected = Sidecar(index).able = false;
     return *this;
@@ -71,7 +71,7 @@ class Stalled : public World {
     Pod(index).all_terminated = true;
     return *this;
   }
-  // The record is at lineage 2, and these have made way.
+  // The record is at lineage 2, and these pods have joined it.
   Stalled& QuorumLost(const std::vector<int>& reported) {
     in.lineage = 2;
     for (const int index : reported) {

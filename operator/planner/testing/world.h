@@ -1,5 +1,5 @@
-// Jobs and decisions for tests of the planner: a fluent builder of snapshots, and what was decided
-// in short.
+// Jobs and decisions for tests of the planner: a fluent builder of snapshots, and short forms of
+// decisions.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace ringmaster::planner {
 
 inline const Time kNow = *api::ParseTime("2026-01-31T12:00:00Z");
 
-// A job of `n` pods that train, from which a test departs.
+// A job of `n` training pods, from which tests start.
 class World {
  public:
   explicit World(int replicas) {
@@ -85,7 +85,7 @@ class World {
     }
     return *this;
   }
-  // The status is as the planner would have written it.
+  // The status as the planner would have written it.
   World& Settle() {
     in.job.status = Plan(in).status;
     return *this;
@@ -108,7 +108,7 @@ class World {
     return *this;
   }
 
-  // A node of its own for the pod, Ready and in order.
+  // The pod gets a node of its own that is Ready.
   World& On(int index, const std::string& node) {
     Pod(index).node = node;
     if (FindNode(node) == nullptr) {

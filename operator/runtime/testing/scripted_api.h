@@ -1,4 +1,4 @@
-// An API server that answers as the test says: lists from `objects`, watches from what the test
+// An API server with scripted answers: lists come from SetList, watch events from what the test
 // pushes.
 //
 // Thread rule: every method is safe from any thread.
@@ -31,7 +31,7 @@ class ScriptedApi : public kube::KubeApi {
  public:
   using Json = kube::Json;
 
-  // What the next lists give.
+  // What the following lists return.
   void SetList(int version, std::vector<Json> objects) {
     const std::lock_guard lock(mu_);
     list_ = {std::move(objects), std::to_string(version)};
@@ -40,7 +40,7 @@ class ScriptedApi : public kube::KubeApi {
     const std::lock_guard lock(mu_);
     list_ = tl::unexpected(std::move(error));
   }
-  // Called while a list is on its way: after it was taken, before it is there.
+  // Called while a list is in progress: after it was taken, before it is returned.
   void DuringLists(std::function<void()> hook) { during_list_ = std::move(hook); }
 
   void Push(kube::WatchEvent::Type type, const Json& object) {
@@ -56,7 +56,7 @@ class ScriptedApi : public kube::KubeApi {
     std::unique_lock lock(mu_);
     return changed_.wait_for(lock, kPatience, [&] { return lists_ >= n; });
   }
-  // Until the n-th watch has begun; the version it began at, empty if it never did.
+  // Waits until the n-th watch has begun; returns its version, or an empty text if it never began.
   std::string AwaitWatch(std::size_t n) {
     std::unique_lock lock(mu_);
     if (!changed_.wait_for(lock, kPatience, [&] { return watches_.size() >= n; })) return "";
@@ -123,7 +123,7 @@ class ScriptedApi : public kube::KubeApi {
     return patch;
   }
 
-  // Nothing under test calls these.
+  // The code under test never calls these.
   kube::Result<Json> Get(const kube::Resource&, const std::string&, const std::string&) override {
     return tl::unexpected(kube::Error{});
   }
@@ -141,7 +141,7 @@ class ScriptedApi : public kube::KubeApi {
     return tl::unexpected(kube::Error{});
   }
 
-  // To be read, and set, while no other thread calls.
+  // Read and set these only while no other thread calls.
   std::vector<Json> created;
   std::vector<Json> patched;  // {name, patch}
   int refuse_creates = 0;

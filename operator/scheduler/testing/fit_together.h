@@ -1,4 +1,4 @@
-// A gang alone beside what runs: what an admission is compared with.
+// Fits a gang alone beside the running pods; admissions are compared with this.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace ringmaster::scheduler {
 
-// How many of `pods` (in this order) fit beside all that runs or waits for the scheduler already.
+// How many of `pods`, in this order, fit beside all pods that run or wait for the scheduler.
 inline int FitTogether(Capacity capacity, const std::vector<Json>& pods,
                        std::string* why = nullptr) {
   capacity.PlaceFloating();

@@ -1,4 +1,4 @@
-// Who gives what: a table's case, and what is decided in it.
+// Which pods are given up: a case of a table, and its decision.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ inline Json Pod(const std::string& name, int gpus, const std::string& node = "")
               {"spec",
                {{"containers",
                  {{{"resources", {{"requests", {{"nvidia.com/gpu", std::to_string(gpus)}}}}}}}}}}};
-  if (node.empty()) return pod;  // it is still to be made
+  if (node.empty()) return pod;  // it has yet to be created
   pod["metadata"]["uid"] = name;
   pod["spec"]["nodeName"] = node;
   return pod;
@@ -32,37 +32,37 @@ inline Json Node(const std::string& name, int gpus) {
       {"status", {{"allocatable", {{"nvidia.com/gpu", std::to_string(gpus)}, {"pods", "100"}}}}}};
 }
 
-// Jobs that train, and their pods; a pod is called after its job: "low-2".
+// Training jobs and their pods; a pod's name begins with its job's: "low-2".
 struct Trains {
   std::string job;
   int priority;
   int least;
-  std::vector<std::pair<std::string, int>> pods;  // their nodes, and how many GPUs each has
+  std::vector<std::pair<std::string, int>> pods;  // their nodes and numbers of GPUs
   std::vector<int> sizes = {};
-  bool whole = false;  // may be asked for all
+  bool whole = false;  // it may be asked for all its pods
   int since = 0;       // minutes ago
 };
 inline constexpr int kNotBegun = -1;  // of Trains::since
 
-inline const std::vector<std::string> kNo = {"-"};  // it can't have enough
+inline const std::vector<std::string> kNo = {"-"};  // the job can't have enough
 
 struct Case {
   std::string name;
   std::vector<std::pair<std::string, int>> nodes;  // and their GPUs
   std::vector<Trains> jobs;
   int pods, gpus;                         // of the job that waits, whose priority is 5
-  std::vector<std::string> taken;         // pods; kNo: it can't have enough
-  std::vector<std::string> leaving = {};  // pods that are about to go
+  std::vector<std::string> taken;         // pods; kNo: the job can't have enough
+  std::vector<std::string> leaving = {};  // pods that are being terminated
   std::vector<TakenPod> before = {};
   std::set<std::string> for_others = {};
 };
-// As `whole`: of a job that gives all.
+// `whole` has the jobs that give up all their pods.
 struct Took {
   std::vector<std::string> pods;
   std::set<std::string> whole;  // jobs
 };
 
-// Decides, and sees to it that all is as before afterwards.
+// Decides, and checks that the capacity is as before afterwards.
 inline Took Decide(const Case& c) {
   Capacity capacity;
   for (const auto& [node, gpus] : c.nodes) capacity.SetNode(Node(node, gpus));

@@ -12,20 +12,12 @@ import torch
 import horovod.torch as hvd
 from horovod.common.exceptions import HorovodInternalError
 from horovod.torch.mpi_ops import allreduce_async, synchronize
+from expected_errors import expect
 
 hvd.init()
 rank, size = hvd.rank(), hvd.size()
 ranks = list(range(size))
 total = sum(r + 1 for r in ranks)
-
-
-def expect(kind, call, says):
-    try:
-        call()
-    except kind as error:
-        assert says in str(error), (says, str(error))
-        return
-    raise AssertionError("%s was expected: %s" % (kind.__name__, says))
 
 
 def test_modules_are_those_of_ringmaster():

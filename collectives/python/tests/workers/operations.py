@@ -3,6 +3,7 @@
 import torch
 
 import ringmaster.torch as rm
+from expected_errors import expect
 
 rm.init()
 rank, size = rm.rank(), rm.size()
@@ -213,15 +214,6 @@ def test_models():
         assert all(torch.equal(a, b) for a, b in zip(other[0].values(), state[0][0].values()))
         assert str(other[1]) == str(state[0][1])
     assert optimizer.param_groups[0]["lr"] == 0.1
-
-
-def expect(kind, call, says):
-    try:
-        call()
-    except kind as error:
-        assert says in str(error), (says, str(error))
-        return
-    raise AssertionError("%s was expected: %s" % (kind.__name__, says))
 
 
 def test_wrong_use_is_the_same_error_everywhere_and_the_job_goes_on():
