@@ -2,14 +2,11 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "common/fields/fields.h"
 
 namespace ringmaster::app {
 namespace {
-
-constexpr size_t kMaxValues = 64;  // that one worker may report
 
 int ReadSlot(const nlohmann::json& frame, bool standby) {
   return standby ? -1 : static_cast<int>(fields::Integer(frame, "slot", -1));
@@ -33,24 +30,6 @@ job::Rebuild ReadRebuilt(const nlohmann::json& frame) {
   return {.epoch = fields::Unsigned(frame, "epoch"),
           .seconds = job::PhaseSecondsFromJson(fields::Member(frame, "seconds")),
           .steps_resumed = fields::Unsigned(frame, "resumed")};
-}
-
-bool ReadHolds(const nlohmann::json& frame, WorkerProcess* worker) {
-  const Epoch holds = fields::Unsigned(frame, "holds");
-  return std::exchange(worker->holds, holds) != holds;
-}
-
-void ReadProgress(const nlohmann::json& frame, WorkerProcess* worker) {
-  worker->step = fields::Unsigned(frame, "step");
-  worker->stalls = job::StallsFromJson(fields::Member(frame, "stalls"));
-  worker->stalls_epoch = fields::Unsigned(frame, "epoch");
-  worker->times = job::WorkerTimesFromJson(fields::Member(frame, "times"));
-  const nlohmann::json& values = fields::Member(frame, "values");
-  if (!values.is_object()) return;
-  for (const auto& [name, value] : values.items()) {
-    const bool room = worker->values.size() < kMaxValues || worker->values.count(name) > 0;
-    if (value.is_number() && room) worker->values[name] = value.get<double>();
-  }
 }
 
 }  // namespace ringmaster::app

@@ -4,37 +4,18 @@
 // Pure. A peer may send anything: absent fields and wrong types count as empty.
 #pragma once
 
-#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 
 #include "common/job/rebuild.h"
-#include "sidecar/app/worker_process.h"
+#include "sidecar/app/process_identity.h"
 
 namespace ringmaster::app {
 
-// A process as `hello`, `started` and the launcher's list of running processes name it.
-struct ProcessName {
-  bool standby = false;
-  int slot = -1;
-  uint64_t incarnation = 0;
-  int64_t pid = 0;
-  bool stopped = false;              // by a signal
-  uint64_t standby_incarnation = 0;  // of a promoted standby, before it was; 0: it was none
-  // When the launcher started it or gave it its slot, by the machine's monotonic clock; the epoch:
-  // not said.
-  SteadyTime began{};
-};
+// As `hello`, `started` and the launcher's list of running processes name a process.
 ProcessName ReadProcessName(const nlohmann::json& frame);
 
 // Of a `rebuilt` frame, which a worker sends when the first operation of a view has completed
 // there: epoch, seconds and steps_resumed are set.
 job::Rebuild ReadRebuilt(const nlohmann::json& frame);
-
-// In which view the worker says, in a `ping` or a `stopped`, that it has the job's state. True:
-// that is news.
-bool ReadHolds(const nlohmann::json& frame, WorkerProcess* worker);
-
-// The step, the values, the stalls and the times of a `ping`.
-void ReadProgress(const nlohmann::json& frame, WorkerProcess* worker);
 
 }  // namespace ringmaster::app
