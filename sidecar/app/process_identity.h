@@ -5,25 +5,11 @@
 // data of the sidecar's loop.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 
+#include "sidecar/app/process_name.h"
+
 namespace ringmaster::app {
-
-using SteadyTime = std::chrono::steady_clock::time_point;
-
-// A process as `hello`, `started` and the launcher's list of running processes name it.
-struct ProcessName {
-  bool standby = false;
-  int slot = -1;
-  uint64_t incarnation = 0;
-  int64_t pid = 0;
-  bool stopped = false;              // by a signal
-  uint64_t standby_incarnation = 0;  // of a promoted standby, before it was; 0: it was none
-  // When the launcher started it or gave it its slot, by the machine's monotonic clock; the epoch:
-  // not said.
-  SteadyTime began{};
-};
 
 class ProcessIdentity {
  public:

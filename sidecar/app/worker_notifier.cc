@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/membership/view_json.h"
-#include "common/worker_link/frame.h"
+#include "common/worker_link/worker_frames.h"
 
 namespace ringmaster::app {
 
@@ -31,20 +31,18 @@ void WorkerNotifier::Welcome(WorkerProcess* worker, const WorkerBarrier& asked) 
   worker->connection.Welcomed();
   worker->stage.BeginsJob(!worker->standby() && view_.view() == nullptr &&
                           !options_.without.Has(GlueClause::kBegunWithout));
-  json frame = Place(*worker);
-  frame.update({{"t", "welcome"},
-                {"version", worker_link::kLinkVersion},
-                {"job", options_.job},
-                {"pod", options_.pod},
-                {"slot", std::max(worker->slot(), 0)},
-                {"incarnation", worker->identity.incarnation()},
-                {"state", StateOf(*worker)},
-                {"epoch", view_.epoch()},
-                {"rests", true},
-                {"pingMs", options_.ping.count()},
-                {"fenceMs", options_.fence.count()}});
-  if (!options_.ring_key.empty()) frame["ringKey"] = options_.ring_key;
-  send_(worker->connection.id(), frame);
+  send_(worker->connection.id(),
+        worker_link::ToFrame(worker_link::Welcome{.job = options_.job,
+                                                  .pod = options_.pod,
+                                                  .slot = std::max(worker->slot(), 0),
+                                                  .incarnation = worker->identity.incarnation(),
+                                                  .state = StateOf(*worker),
+                                                  .epoch = view_.epoch(),
+                                                  .place = PlaceOf(*worker),
+                                                  .rests = true,
+                                                  .ping_ms = options_.ping.count(),
+                                                  .fence_ms = options_.fence.count(),
+                                                  .ring_key = options_.ring_key}));
   if (worker->connection.says_standby() && !worker->standby()) SendPromoted(*worker);
   if (worker->standby()) return;
   if (left_) return SendLeft(worker, left_->epoch, left_->reason);
@@ -72,7 +70,7 @@ bool WorkerNotifier::ComesAnew(const WorkerProcess& worker) const {
          !options_.without.Has(GlueClause::kJoinerIsTold);
 }
 
-json WorkerNotifier::Place(const WorkerProcess& worker) const {
+worker_link::WorkerPlace WorkerNotifier::PlaceOf(const WorkerProcess& worker) const {
   const ViewPtr& view = view_.view();
   const int known = view_.world_size();
   int rank =
@@ -81,10 +79,10 @@ json WorkerNotifier::Place(const WorkerProcess& worker) const {
            : -1;
   const int size = rank >= 0 ? known : std::max(known + 1, options_.slots);
   if (rank < 0) rank = view ? known : std::max(worker.slot(), 0);  // newcomers come last
-  return {{"rank", rank},
-          {"size", size},
-          {"localRank", std::max(worker.slot(), 0)},
-          {"localSize", options_.slots}};
+  return {.rank = rank,
+          .size = size,
+          .local_rank = std::max(worker.slot(), 0),
+          .local_size = options_.slots};
 }
 
 void WorkerNotifier::SendView(WorkerProcess* worker) {
@@ -113,24 +111,22 @@ void WorkerNotifier::SendView(WorkerProcess* worker) {
 
 void WorkerNotifier::SendStop(WorkerProcess* worker, Epoch epoch) const {
   if (!worker->views.TellToStop(epoch)) return;
-  send_(worker->connection.id(), {{"t", "stop"}, {"epoch", epoch}});
+  send_(worker->connection.id(), worker_link::StopFrame(epoch));
 }
 
 void WorkerNotifier::SendArm(const WorkerProcess& worker, Epoch epoch) const {
-  send_(worker.connection.id(), {{"t", "arm"}, {"epoch", epoch}});
+  send_(worker.connection.id(), worker_link::ArmFrame(epoch));
 }
 
 void WorkerNotifier::SendPromoted(const WorkerProcess& worker) const {
-  json frame = Place(worker);
-  frame.update(
-      {{"t", "promoted"}, {"slot", worker.slot()}, {"incarnation", worker.identity.incarnation()}});
-  send_(worker.connection.id(), frame);
+  send_(worker.connection.id(),
+        worker_link::PromotedFrame(worker.slot(), worker.identity.incarnation(), PlaceOf(worker)));
 }
 
 void WorkerNotifier::SendLeft(WorkerProcess* worker, Epoch epoch, const std::string& reason) const {
   if (!worker->connection.welcomed()) return;
   worker->stage.Left();
-  send_(worker->connection.id(), {{"t", "left"}, {"epoch", epoch}, {"reason", reason}});
+  send_(worker->connection.id(), worker_link::LeftFrame(epoch, reason));
 }
 
 void WorkerNotifier::Leave(Epoch epoch, const std::string& reason) {
@@ -138,7 +134,7 @@ void WorkerNotifier::Leave(Epoch epoch, const std::string& reason) {
 }
 
 void WorkerNotifier::SendGivenUp(const WorkerProcess& worker) const {
-  send_(worker.connection.id(), {{"t", "error"}, {"message", given_up_}});
+  send_(worker.connection.id(), worker_link::ErrorFrame(given_up_));
 }
 
 }  // namespace ringmaster::app

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "common/job/worker_exit.h"
-#include "sidecar/app/worker_frames.h"
 
 namespace ringmaster::app {
 namespace {
@@ -133,7 +132,7 @@ TEST_F(WorkerNotifierTest, WorkersThatComeLaterHearHowItEnded) {
   EXPECT_TRUE(worker_.stage.left());
 }
 
-TEST(WorkerFramesTest, AnExitOfAnotherShapeIsAnEmptyOne) {
+TEST(WorkerExitTest, AnExitOfAnotherShapeIsAnEmptyOne) {
   const job::WorkerExit exit =
       job::WorkerExitFromJson({{"slot", "x"}, {"exitCode", 3.0}, {"atUs", -1}});
   EXPECT_EQ(exit.slot, -1);

@@ -9,7 +9,8 @@
 
 #include "common/fields/fields.h"
 #include "common/logging/log.h"
-#include "sidecar/app/worker_frames.h"
+#include "common/worker_link/worker_frames.h"
+#include "sidecar/app/process_name.h"
 
 namespace ringmaster::app {
 
@@ -70,34 +71,33 @@ void WorkerTable::OnLauncherHello(uint64_t connection, const json& hello, Steady
   orders_.CheckAnswers();
 }
 
-void WorkerTable::OnWorkerHello(uint64_t connection, const json& hello, int peer_pid,
+void WorkerTable::OnWorkerHello(uint64_t connection, const json& frame, int peer_pid,
                                 SteadyTime now) {
-  const ProcessName name = ReadProcessName(hello);
-  if (!name.standby && (name.slot < 0 || name.slot >= options_.slots)) {
-    callbacks_.refuse(connection, "slot is " + std::to_string(name.slot) + ", 0 to " +
+  const worker_link::WorkerHello hello = worker_link::ReadWorkerHello(frame);
+  if (!hello.standby && (hello.slot < 0 || hello.slot >= options_.slots)) {
+    callbacks_.refuse(connection, "slot is " + std::to_string(hello.slot) + ", 0 to " +
                                       std::to_string(options_.slots - 1) + " are allowed");
     return;
   }
   const uint64_t newer =
-      name.standby ? 0 : processes_.NewerIncarnation(name.slot, name.incarnation);
+      hello.standby ? 0 : processes_.NewerIncarnation(hello.slot, hello.incarnation);
   if (newer != 0) {
-    callbacks_.refuse(connection, "slot " + std::to_string(name.slot) + " belongs to incarnation " +
-                                      std::to_string(newer) + " now");
+    callbacks_.refuse(connection, "slot " + std::to_string(hello.slot) +
+                                      " belongs to incarnation " + std::to_string(newer) + " now");
     return;
   }
   // The launcher reports it by another socket, maybe later.
-  WorkerProcess* worker = processes_.Find(name.standby, name.slot, name.incarnation);
-  if (worker == nullptr) worker = processes_.Add(name.slot, name.incarnation);
-  worker->connection.Open(connection, name.standby, fields::Flag(hello, "timeline"));
+  WorkerProcess* worker = processes_.Find(hello.standby, hello.slot, hello.incarnation);
+  if (worker == nullptr) worker = processes_.Add(hello.slot, hello.incarnation);
+  worker->connection.Open(connection, hello.standby, hello.keeps_timeline);
   worker->liveness.ConnectionOpened(now);
-  worker->identity.NamedByItself(name.pid, peer_pid);
-  worker->tcp = fields::Text(hello, "tcp");
-  worker->shm = fields::Text(hello, "shm");
-  NoteLibrary(fields::Text(hello, "library"), options_.version, worker);
-  const Epoch epoch = fields::Unsigned(hello, "epoch");
-  if (epoch == 0 && view().HasBuilt(*worker)) launcher_.KillFenced(*worker);
+  worker->identity.NamedByItself(hello.pid, peer_pid);
+  worker->tcp = hello.tcp;
+  worker->shm = hello.shm;
+  NoteLibrary(hello.library.value_or(""), options_.version, worker);
+  if (hello.epoch == 0 && view().HasBuilt(*worker)) launcher_.KillFenced(*worker);
   const bool given_counts = !options_.without.Has(GlueClause::kGivenCounts);
-  worker->views.Reconnected(epoch, given_counts ? fields::Unsigned(hello, "given") : 0);
+  worker->views.Reconnected(hello.epoch, given_counts ? hello.given : 0);
   worker->stage.Reconnected(view().Lists(*worker));
   orders_.Welcome(worker);
   callbacks_.changed();
@@ -155,7 +155,7 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
   const Epoch holds = fields::Unsigned(frame, "holds");  // in a `ping` or a `stopped`
   if (type == "ping") {
     worker->figures.TakePing(frame);
-    callbacks_.send(worker->connection.id(), {{"t", "pong"}, {"n", fields::Integer(frame, "n")}});
+    callbacks_.send(worker->connection.id(), worker_link::PongFrame(fields::Integer(frame, "n")));
     // `rebuilt` says it sooner, but may be lost with a sidecar, and joiners don't send it.
     const Epoch ran = fields::Unsigned(frame, "ran");
     if (ran > ran_) callbacks_.ran(ran_ = ran);
@@ -173,15 +173,12 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
     worker->views.AtBoundary(epoch);
     worker->figures.AtStep(fields::Unsigned(frame, "step"));
     orders_.CheckAnswers();
-  } else if (type == "suspect") {
-    callbacks_.suspects(epoch, static_cast<int>(fields::Integer(frame, "rank", -1)),
-                        fields::Text(frame, "reason"));
-  } else if (type == "broken") {
-    callbacks_.broken(epoch, static_cast<int>(fields::Integer(frame, "rank", -1)),
-                      fields::Text(frame, "reason"));
+  } else if (type == "suspect" || type == "broken") {
+    const worker_link::ViewTrouble trouble = worker_link::ReadViewTrouble(frame);
+    (trouble.broken ? callbacks_.broken : callbacks_.suspects)(epoch, trouble.rank, trouble.reason);
   } else if (type == "rebuilt") {
     worker->figures.AtStep(fields::Unsigned(frame, "step"));
-    callbacks_.rebuilt(ReadRebuilt(frame));
+    callbacks_.rebuilt(worker_link::ReadRebuilt(frame));
   } else if (type == "timeline") {
     timelines_.OnPiece(*worker, frame);
   } else if (type == "resting") {
@@ -211,7 +208,7 @@ void WorkerTable::CheckRest(const job::WorkerExit& exit) {
 
 void WorkerTable::OnEnter(WorkerProcess* worker, const json& frame) {
   if (view().HasBuilt(*worker)) return launcher_.KillFenced(*worker);
-  if (worker->stage.Enter(fields::Flag(frame, "state", true))) callbacks_.changed();
+  if (worker->stage.Enter(worker_link::TakesState(frame))) callbacks_.changed();
 }
 
 void WorkerTable::Tick(SteadyTime now) {

@@ -50,7 +50,7 @@ class WorkerTable {
 
  private:
   void OnLauncherHello(uint64_t connection, const nlohmann::json& hello, SteadyTime now);
-  void OnWorkerHello(uint64_t connection, const nlohmann::json& hello, int peer_pid,
+  void OnWorkerHello(uint64_t connection, const nlohmann::json& frame, int peer_pid,
                      SteadyTime now);
   void OnLauncherFrame(const nlohmann::json& frame, SteadyTime now);
   void CheckRest(const job::WorkerExit& exit);
