@@ -130,8 +130,8 @@ void Agent::Start() {
     peers_.Watch(view->pods);
     peers_.SetNews(view->epoch);
     if (view->FindPod(self_.uid) >= 0) handover_.Entered(*view, /*begins=*/false, now);
-    // It may be the only one who can tell an operator that finds no record, even where it has begun
-    // to leave the view and hands it out no more.
+    // This pod may be the only one that can tell the view to an operator that finds no record, even
+    // if it has begun to leave the view and hands it out to no other pod any more.
     reports_.View(*view, nullptr, 0);
   }
   if (options_.operator_target.empty()) table_.orders().SettleWelcome();

@@ -164,7 +164,7 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
     OnEnter(worker, frame);
   } else if (type == "stopped") {
     worker->views.Stopped(epoch);
-    // Before what waits for the stop looks who has the state.
+    // The membership has to know who has the job's state before it hears that all have stopped.
     if (worker->views.Holds(holds)) callbacks_.changed();
     orders_.CheckAnswers();
   } else if (type == "installed") {

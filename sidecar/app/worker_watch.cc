@@ -54,14 +54,15 @@ std::optional<SteadyTime> WorkerWatch::NextWake(const PodView& view) const {
   return wake;
 }
 
-// The others wait for it in the ring, and can't tell it from one that computes for long. A debugger
-// has its reasons; only the fence ends its patience.
+// The other ranks wait for a stopped worker in the ring, and can't tell it from one that computes
+// for long, so it is killed. One that a debugger holds is left alone until its fence.
 void WorkerWatch::OnState(const json& frame, SteadyTime now) {
   WorkerProcess* worker =
       processes_->Find(false, static_cast<int>(fields::Integer(frame, "slot", -1)),
                        fields::Unsigned(frame, "incarnation"));
   if (worker == nullptr) return;
-  // Who stands still may be the script above it; or somebody has let it go on.
+  // The worker runs: what the signal stopped was the script that started it, or the worker has been
+  // let go on.
   if (fields::Text(frame, "state") != "T") return worker->liveness.Continued();
   const auto still = worker->liveness.StillFor(now);
   if (still < options_->stopped_for) return;

@@ -25,8 +25,9 @@ constexpr size_t kMaxEchoes = 256;
 // Long enough for a suspicion, the view that follows from it, and another suspicion in that.
 constexpr std::chrono::seconds kProbeFor{10};
 
-// A sign of life is not older than so many times the patience for silence. Links are slow, but who
-// holds back echoes of a pod that lives must not be able to spend them when it has died.
+// An echo that is older than so many times the patience for silence is no sign of life. Links are
+// slow; but somebody who holds back the echoes of a living pod must not be able to hand them out
+// when it has died.
 constexpr int kMaxLate = 4;
 
 // A pod that is watched: how long it has been silent, over connections one after the other.
