@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/worker_link/worker_frames.h"
+
 namespace ringmaster::elastic {
 
 void PingFacts::Report(const std::string& name, double value) {
@@ -38,15 +40,14 @@ std::vector<job::Stall> PingFacts::StallsNow() const {
 
 nlohmann::json PingFacts::Fields(const engine::EngineInfo& engine) const {
   sync::MutexLock lock(&mu_);
-  nlohmann::json fields = {{"epoch", engine.membership().epoch},
-                           {"step", engine.step.load()},
-                           {"ran", engine.ran_epoch.load()},
-                           {"holds", engine.held_epoch.load()},
-                           {"busy", engine.busy.load()},
-                           {"times", job::ToJson(engine.work.At(Clock::now()))},
-                           {"values", values_}};
-  if (const auto stalls = StallsNow(); !stalls.empty()) fields["stalls"] = job::ToJson(stalls);
-  return fields;
+  return worker_link::PingFields({.epoch = engine.membership().epoch,
+                                  .step = engine.step.load(),
+                                  .ran = engine.ran_epoch.load(),
+                                  .holds = engine.held_epoch.load(),
+                                  .busy = engine.busy.load(),
+                                  .times = engine.work.At(Clock::now()),
+                                  .values = values_,
+                                  .stalls = StallsNow()});
 }
 
 }  // namespace ringmaster::elastic

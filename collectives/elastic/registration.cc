@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "common/worker_link/frame.h"
+#include "common/worker_link/worker_frames.h"
 
 namespace ringmaster::elastic {
 
@@ -19,18 +19,16 @@ Role RoleIn(const nlohmann::json& welcome) {
 
 nlohmann::json Registration::Hello(const PeerEndpoint& address) const {
   sync::MutexLock lock(&mu_);
-  return {{"t", "hello"},
-          {"version", worker_link::kLinkVersion},
-          {"role", "worker"},
-          {"library", version_},
-          {"slot", slot_},
-          {"incarnation", incarnation_},
-          {"pid", getpid()},
-          {"tcp", address.tcp},
-          {"shm", address.shm},
-          {"epoch", installed_},
-          {"given", given_},
-          {"standby", standby_ && (role_ == Role::kUnknown || role_ == Role::kStandby)}};
+  return worker_link::ToFrame(worker_link::WorkerHello{
+      .library = version_,
+      .slot = slot_,
+      .incarnation = incarnation_,
+      .pid = getpid(),
+      .standby = standby_ && (role_ == Role::kUnknown || role_ == Role::kStandby),
+      .tcp = address.tcp,
+      .shm = address.shm,
+      .epoch = installed_,
+      .given = given_});
 }
 
 Registration::Repeat Registration::Welcomed(const nlohmann::json& frame) {

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/worker_link/worker_frames.h"
+
 namespace ringmaster::elastic {
 
 void SidecarFrames::Send(const nlohmann::json& frame) {
@@ -13,52 +15,47 @@ void SidecarFrames::PingSoon() {
 }
 
 void SidecarFrames::Enter(bool stateless) {
-  nlohmann::json enter = {{"t", "enter"}};
-  if (stateless) enter["state"] = false;
-  Send(enter);
+  Send(worker_link::EnterFrame(/*takes_state=*/!stateless));
 }
 
 void SidecarFrames::Stopped(uint64_t epoch, uint64_t holds) {
-  Send({{"t", "stopped"}, {"epoch", epoch}, {"holds", holds}});
+  Send(worker_link::StoppedFrame(epoch, holds));
 }
 
 void SidecarFrames::Installed(uint64_t epoch, double connect_seconds) {
-  Send({{"t", "installed"}, {"epoch", epoch}, {"seconds", {{"connect", connect_seconds}}}});
+  Send(worker_link::InstalledFrame(epoch, connect_seconds));
 }
 
 void SidecarFrames::Boundary(uint64_t epoch, uint64_t step) {
-  Send({{"t", "boundary"}, {"epoch", epoch}, {"step", step}});
+  Send(worker_link::BoundaryFrame(epoch, step));
 }
 
 void SidecarFrames::Trouble(const Registration::Trouble& trouble) {
-  Send({{"t", trouble.broken ? "broken" : "suspect"},
-        {"epoch", trouble.epoch},
-        {"rank", trouble.rank},
-        {"reason", trouble.why}});
+  Send(worker_link::ToFrame(worker_link::ViewTrouble{.epoch = trouble.epoch,
+                                                     .rank = trouble.rank,
+                                                     .reason = trouble.why,
+                                                     .broken = trouble.broken}));
 }
 
 void SidecarFrames::Rebuilt(const engine::RebuildTimes& times, uint64_t step, uint64_t resumed) {
-  Send({{"t", "rebuilt"},
-        {"epoch", times.epoch},
-        {"step", step},
-        {"resumed", resumed},
-        {"seconds",
-         {{"stop", times.stop},
-          {"connect", times.connect},
-          {"redo", times.redo},
-          {"resume", times.resume}}}});
+  Send(worker_link::RebuiltFrame(times.epoch,
+                                 {{job::kStop, times.stop},
+                                  {job::kConnect, times.connect},
+                                  {job::kRedo, times.redo},
+                                  {job::kResume, times.resume}},
+                                 step, resumed));
 }
 
-void SidecarFrames::Resting(uint64_t epoch) { Send({{"t", "resting"}, {"epoch", epoch}}); }
+void SidecarFrames::Resting(uint64_t epoch) { Send(worker_link::RestingFrame(epoch)); }
 
-void SidecarFrames::Woken() { Send({{"t", "woken"}}); }
+void SidecarFrames::Woken() { Send(worker_link::WokenFrame()); }
 
-void SidecarFrames::Finished(uint64_t epoch) { Send({{"t", "finished"}, {"epoch", epoch}}); }
+void SidecarFrames::Finished(uint64_t epoch) { Send(worker_link::FinishedFrame(epoch)); }
 
 void SidecarFrames::TimelinePiece(uint64_t request, const std::string& text, bool last) {
-  Send({{"t", "timeline"}, {"request", request}, {"text", text}, {"last", last}});
+  Send(worker_link::TimelinePieceFrame(request, text, last));
 }
 
-void SidecarFrames::Bye() { Send({{"t", "bye"}, {"reason", "shutdown"}}); }
+void SidecarFrames::Bye() { Send(worker_link::ByeFrame("shutdown")); }
 
 }  // namespace ringmaster::elastic

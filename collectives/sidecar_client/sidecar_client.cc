@@ -8,9 +8,11 @@
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "collectives/fork_guard/fork_guard.h"
 #include "common/worker_link/frame.h"
+#include "common/worker_link/worker_frames.h"
 
 namespace ringmaster::sidecar_client {
 namespace {
@@ -162,10 +164,8 @@ void SidecarClient::HandleTyped(const std::string& type, const nlohmann::json& f
 }
 
 void SidecarClient::Ping(int64_t now) {
-  nlohmann::json ping = handler_->PingFields();
-  ping["t"] = "ping";
-  ping["n"] = heartbeat_.Ping(now);
-  connection_.Put(EncodeFrame(ping));
+  nlohmann::json fields = handler_->PingFields();
+  connection_.Put(EncodeFrame(worker_link::PingFrame(heartbeat_.Ping(now), std::move(fields))));
 }
 
 }  // namespace ringmaster::sidecar_client

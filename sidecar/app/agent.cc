@@ -10,10 +10,8 @@
 #include <variant>
 #include <vector>
 
-#include "sidecar/app/stalls.h"
 #include "sidecar/app/status_document.h"
 #include "sidecar/app/timeline_document.h"
-#include "sidecar/health/metrics.h"
 
 namespace ringmaster::app {
 namespace {
@@ -51,7 +49,6 @@ Agent::Agent(const SidecarOptions& options, membership::Pod self, membership::Pe
     : options_(options),
       self_(std::move(self)),
       outputs_(std::move(outputs)),
-      metrics_(metrics),
       history_(options.slots, metrics),
       handover_(self_.uid, &history_, outputs_.peers.hand_history),
       reports_(outputs_.job_operator),
@@ -69,7 +66,18 @@ Agent::Agent(const SidecarOptions& options, membership::Pod self, membership::Pe
                 .history = &history_,
                 .metrics = metrics}),
       orders_(outputs_.clock, &membership_, &table_, &departure_, &reports_),
-      state_lost_(!options.operator_target.empty(), options.init_timeout) {}
+      reporter_(self_, options.init_timeout, outputs_.clock,
+                {.membership = &membership_,
+                 .table = &table_,
+                 .departure = &departure_,
+                 .orders = &orders_,
+                 .reports = &reports_,
+                 .metrics = metrics}),
+      lost_state_(!options.operator_target.empty(), options.init_timeout, outputs_.clock,
+                  {.membership = &membership_,
+                   .departure = &departure_,
+                   .orders = &orders_,
+                   .table = &table_}) {}
 
 MembershipHooks Agent::Hooks() {
   MembershipHooks hooks;
@@ -109,20 +117,21 @@ WorkerTableCallbacks Agent::TableCallbacks() {
 }
 
 void Agent::Start() {
-  started_at_ = outputs_.clock.now();
+  const SteadyTime now = outputs_.clock.now();
+  reporter_.Start();
   const ViewPtr view = membership_.member().current();
   workers_.Start(view != nullptr);
   if (view != nullptr) {
     membership_.SetInstalled(view);
-    table_.orders().Restore(view, started_at_);
+    table_.orders().Restore(view, now);
     table_.orders().SettleWelcome();
     spdlog::info("state reloaded epoch={} incarnation={}", EpochText(view->epoch),
                  membership_.member().state().incarnation);
     peers_.Watch(view->pods);
     peers_.SetNews(view->epoch);
-    if (view->FindPod(self_.uid) >= 0) handover_.Entered(*view, /*begins=*/false, started_at_);
-    // It may be the only one who can tell an operator that finds no record, even where it has begun
-    // to leave the view and hands it out no more.
+    if (view->FindPod(self_.uid) >= 0) handover_.Entered(*view, /*begins=*/false, now);
+    // This pod may be the only one that can tell the view to an operator that finds no record, even
+    // if it has begun to leave the view and hands it out to no other pod any more.
     reports_.View(*view, nullptr, 0);
   }
   if (options_.operator_target.empty()) table_.orders().SettleWelcome();
@@ -177,14 +186,12 @@ void Agent::Install(const ViewPtr& view) {
 void Agent::AfterEvents() {
   const ViewPtr& current = membership_.member().current();
   peers_.SetNews(membership_.epoch());
-  metrics_->SetCoordinator(membership_.member().is_coordinator());
   if (current != nullptr && membership_.installed() == nullptr) {
     // A view that does not list us: workers that come now are joiners.
     table_.orders().Restore(current, outputs_.clock.now());
     table_.orders().SettleWelcome();
   }
-  ReportReadiness();
-  ReportHealth();
+  reporter_.AfterEvents();
 }
 
 // ---- Time
@@ -195,12 +202,9 @@ void Agent::Tick() {
   workers_.CheckKnown();
   membership_.Feed(membership::Tick{});
   peers_.CheckSuspicions();
-  CheckInitTimeout();
-  CheckStateLost();
-  ReportHealth();
-  ReportStalls();
-  reports_.StepAwaited(table_.orders().awaits_boundary(), orders_.connected(),
-                       outputs_.clock.now());
+  reporter_.CheckInitTimeout();
+  lost_state_.Check();
+  reporter_.Tick();
   history_.Sample(table_.processes().all(), membership_.installed(), outputs_.clock.now(),
                   outputs_.clock.unix_ms());
   handover_.Tick(outputs_.clock.now(), membership_.member().changing());
@@ -222,60 +226,7 @@ SteadyTime Agent::NextWake() const {
   return wake;
 }
 
-void Agent::CheckInitTimeout() {
-  if (init_timeout_reported_ || membership_.installed() != nullptr ||
-      outputs_.clock.now() - started_at_ < options_.init_timeout)
-    return;
-  init_timeout_reported_ = true;
-  std::string slots;
-  for (uint32_t slot : table_.processes().MissingSlots())
-    slots += (slots.empty() ? "" : ",") + std::to_string(slot);
-  spdlog::error("no first view within the init timeout seconds={} slots_without_init={}",
-                options_.init_timeout.count(), slots.empty() ? "none" : slots);
-  reports_.ForgetReadiness();
-  ReportReadiness();
-}
-
-void Agent::CheckStateLost() {
-  const bool lost = membership_.member().state_lost() && !departure_.finishing() &&
-                    !departure_.left() && !departure_.draining();
-  const auto event = state_lost_.Update(lost, orders_.connected(), outputs_.clock.now());
-  if (event == StateLostTimer::Event::kLost && !options_.operator_target.empty()) {
-    spdlog::warn(
-        "all workers that had the job's state have died: the operator begins the job again from "
-        "its checkpoint epoch={}",
-        EpochText(membership_.epoch()));
-  }
-  if (event != StateLostTimer::Event::kGiveUp) return;
-  const std::string message = "all workers that had the job's state have died (view " +
-                              EpochText(membership_.epoch()) +
-                              "): there is nothing to go on from; start the job again";
-  spdlog::error("giving up error=\"{}\"", message);
-  table_.orders().GiveUp(message);
-}
-
 // ---- What is shown
-
-void Agent::ReportHealth() {
-  reports_.Health(membership_.member().able() || departure_.finishing(), outputs_.clock.now());
-}
-
-void Agent::ReportStalls() {
-  const auto stalls =
-      StallsIn(membership_.installed().get(), table_.processes().all(), options_.slots);
-  metrics_->SetStalledTensors(CountTensors(stalls));
-  if (orders_.connected()) reports_.Stalls(stalls);
-}
-
-void Agent::ReportReadiness() {
-  const WorkerProcesses& processes = table_.processes();
-  if (processes.all().empty() && !reports_.readiness_reported() && !init_timeout_reported_) return;
-  membership::Candidate candidate{self_, processes.Living()};
-  candidate.pod.incarnation = membership_.member().state().incarnation;
-  // Of use in a recovery only, and news in each view: not worth a look of the operator.
-  for (membership::Worker& worker : candidate.workers) worker.holds = 0;
-  reports_.Readiness(candidate, processes.MissingSlots());
-}
 
 bool Agent::Ready() const {
   const ViewPtr& installed = membership_.installed();

@@ -1,6 +1,7 @@
 // The sidecar without its sockets: it puts the parts together that take what happens
-// (WorkerMonitor, PeerMonitor, OperatorOrders), decide (MembershipLoop, Departure) and report
-// (OperatorReports, TrainingHistory), carries out what the membership decides, and keeps the time.
+// (WorkerMonitor, PeerMonitor, OperatorOrders), decide (MembershipLoop, Departure, LostState) and
+// report (PodReporter, OperatorReports, TrainingHistory), carries out what the membership decides,
+// and keeps the time.
 //
 // Thread rule: the sidecar's loop only. Outputs may be called at any time inside a call and must
 // not call back in.
@@ -15,12 +16,13 @@
 #include "sidecar/app/agent_outputs.h"
 #include "sidecar/app/departure.h"
 #include "sidecar/app/history_handover.h"
+#include "sidecar/app/lost_state.h"
 #include "sidecar/app/membership_loop.h"
 #include "sidecar/app/operator_orders.h"
 #include "sidecar/app/operator_reports.h"
 #include "sidecar/app/options.h"
 #include "sidecar/app/peer_monitor.h"
-#include "sidecar/app/state_lost_timer.h"
+#include "sidecar/app/pod_reporter.h"
 #include "sidecar/app/training_history.h"
 #include "sidecar/app/worker_monitor.h"
 #include "sidecar/app/worker_table.h"
@@ -71,16 +73,9 @@ class Agent {
   void Install(const ViewPtr& view);
   void AfterEvents();
 
-  void ReportReadiness();
-  void ReportHealth();
-  void ReportStalls();
-  void CheckInitTimeout();
-  void CheckStateLost();
-
   const SidecarOptions options_;
   const membership::Pod self_;
   const AgentOutputs outputs_;
-  health::Metrics* const metrics_;
   TrainingHistory history_;
   HistoryHandover handover_;
   OperatorReports reports_;
@@ -90,9 +85,8 @@ class Agent {
   PeerMonitor peers_;
   WorkerMonitor workers_;
   OperatorOrders orders_;
-  StateLostTimer state_lost_;
-  SteadyTime started_at_{};
-  bool init_timeout_reported_ = false;
+  PodReporter reporter_;
+  LostState lost_state_;
 };
 
 }  // namespace ringmaster::app

@@ -145,7 +145,10 @@ TEST(TrainingHistoryTest, AnewStartsTheStepsAndALossTakesThemBack) {
   const SteadyTime now(seconds(10));
   const ViewPtr first = AgentParts::FirstView();
   EXPECT_EQ(history.Installed(nullptr, *first, now, 1), nullptr);
-  history.Remember({{.slot = 0, .installed = kFirst, .step = 12}}, first);
+  WorkerProcess worker(0, 1);
+  worker.views.Installed(kFirst);
+  worker.figures.AtStep(12);
+  history.Remember({worker}, first);
   membership::View second = *first;
   second.epoch = MakeEpoch(1, 2);
   second.reason = membership::Reason::kPodLost;

@@ -11,8 +11,9 @@ using membership::EpochText;
 
 namespace {
 
-// All ranks have agreed by then, and their processes need no longer to say so. A worker that has
-// not is in a view that was over before, and nobody is left who could tell it.
+// How long the workers get after the end of the job. All ranks have agreed to the end, and their
+// processes end within this time. A worker that has not ended is in an older view, and no other
+// rank is left that could tell it of the end.
 constexpr std::chrono::seconds kRanksEnd{10};
 
 }  // namespace

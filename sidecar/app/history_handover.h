@@ -1,7 +1,7 @@
-// What a pod that joins is told of the training before it came. Its sidecar asks that of another
-// pod for what it remembers, a page at a time, the newest first, and answers who asks it. It begins
-// when a view has stood for a while, and nothing waits for it: where it fails the pod remembers
-// less.
+// What a pod that joins is told of the training before it came. Its sidecar asks the sidecar of
+// another pod for what that one remembers, a page at a time, the newest first; and it answers such
+// questions itself. It begins when a view has stood for a while. Nothing waits for the answers: if
+// they don't come, the pod remembers less.
 //
 // Thread rule: the sidecar's loop only; time is handed in.
 #pragma once

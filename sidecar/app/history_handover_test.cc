@@ -76,10 +76,10 @@ class HistoryHandoverTest : public testing::Test {
     for (; now_ < end; now_ += milliseconds(250)) {
       for (const auto& pod : view_->pods) {
         Sidecar& sidecar = *sidecars_[pod.uid];
-        WorkerProcess worker;
-        worker.slot = 0;
-        worker.step = static_cast<uint64_t>((now_ - kStart) / seconds(1));
-        worker.values = {{"loss", 1.0 / static_cast<double>(worker.step + 1)}};
+        WorkerProcess worker(0, 1);
+        const auto step = static_cast<uint64_t>((now_ - kStart) / seconds(1));
+        const json values = {{"loss", 1.0 / static_cast<double>(step + 1)}};
+        worker.figures.TakePing({{"step", step}, {"values", values}});
         sidecar.history.Sample({worker}, view_, now_, UnixMs());
         sidecar.handover.Tick(now_, /*view_changes=*/false);
       }
@@ -226,8 +226,7 @@ TEST_F(HistoryHandoverTest, StepsNeverGoBackThoughAWorkerThatJoinsHasSaidNone) {
   Enter({"a", "b", "c"}, 1);
   sidecars_["c"]->history.tracker().SawStep(30);  // as heartbeats say
   for (int i = 0; i < 40; ++i, now_ += milliseconds(250)) {
-    WorkerProcess silent;
-    silent.slot = 0;
+    const WorkerProcess silent(0, 1);
     sidecars_["c"]->history.Sample({silent}, view_, now_, UnixMs());
     sidecars_["c"]->handover.Tick(now_, false);
     Deliver("");

@@ -24,8 +24,8 @@ void LauncherPeer::Finish() {
 void LauncherPeer::Kill(const WorkerProcess& worker, const std::string& reason, bool by_us) const {
   if (!connected()) return;
   send_(connection_, {{"t", "kill"},
-                      {"slot", worker.slot},
-                      {"incarnation", worker.incarnation},
+                      {"slot", worker.slot()},
+                      {"incarnation", worker.identity.incarnation()},
                       {"byUs", by_us},
                       {"reason", reason}});
 }
@@ -33,9 +33,9 @@ void LauncherPeer::Kill(const WorkerProcess& worker, const std::string& reason, 
 void LauncherPeer::Look(const WorkerProcess& worker) const {
   if (!connected()) return;
   send_(connection_, {{"t", "look"},
-                      {"slot", worker.slot},
-                      {"incarnation", worker.incarnation},
-                      {"pid", worker.own_pid != 0 ? worker.own_pid : worker.launcher_pid}});
+                      {"slot", worker.slot()},
+                      {"incarnation", worker.identity.incarnation()},
+                      {"pid", worker.identity.pid_at_launcher()}});
 }
 
 void LauncherPeer::Stop(int grace_seconds, const std::string& reason) const {

@@ -34,6 +34,12 @@ class LauncherPeer {
   void Finish();
   // `by_us`: it is no failure of anybody, and isn't counted as one.
   void Kill(const WorkerProcess& worker, const std::string& reason, bool by_us = false) const;
+  // Kills a worker that its fence has stopped: it asks to be let in though it had built the newest
+  // view. The others may wait for its rank; a new process joins, where this one could only be
+  // waited for.
+  void KillFenced(const WorkerProcess& worker) const {
+    Kill(worker, "fenced: this sidecar did not answer it for long", /*by_us=*/true);
+  }
   // Answered by a `state` frame.
   void Look(const WorkerProcess& worker) const;
   void Stop(int grace_seconds, const std::string& reason) const;

@@ -12,7 +12,7 @@ TEST(LauncherPeerTest, ALauncherThatConnectsLaterHearsThatTheJobFinishes) {
   std::vector<nlohmann::json> sent;
   LauncherPeer launcher([&](uint64_t, const nlohmann::json& frame) { sent.push_back(frame); });
   launcher.Finish();
-  launcher.Kill({.slot = 0}, "silent");
+  launcher.Kill(WorkerProcess(0, 1), "silent");
   EXPECT_TRUE(sent.empty()) << "no launcher is connected";
   launcher.Connected(7);
   ASSERT_EQ(sent.size(), 1u);

@@ -69,12 +69,12 @@ int Run() {
   signal(SIGPIPE, SIG_IGN);
 
   asio::io_context loop(1);
-  std::string error;
-  auto sidecar = ringmaster::app::Sidecar::Start(&loop, *options, &error);
-  if (sidecar == nullptr) {
-    spdlog::error("cannot start error={}", ringmaster::logging::Value(error));
+  auto started = ringmaster::app::Sidecar::Start(&loop, *options);
+  if (!started) {
+    spdlog::error("cannot start error={}", ringmaster::logging::Value(started.error()));
     return 1;
   }
+  std::unique_ptr<ringmaster::app::Sidecar> sidecar = std::move(*started);
   asio::signal_set signals(loop, SIGTERM, SIGINT);
   signals.async_wait([&](std::error_code cancelled, int) {
     if (!cancelled) sidecar->Terminate();

@@ -52,7 +52,9 @@ bool IsLoopback(const std::string& host) {
   return host.rfind("127.", 0) == 0 || host == "::1" || host == "[::1]" || host == "localhost";
 }
 
-// Who may enter the state directory may speak: in local mode the user of the run.
+// On a loopback address without TLS the sidecars of a machine meet at a unix socket in the state
+// directory, not at a port: only a user who may enter that directory (in local mode the one whose
+// run it is) can speak to them.
 void ChooseRendezvous(SidecarOptions* options, EnvironmentReader* read) {
   if (!options->tls_dir.empty() || !IsLoopback(options->bind)) return;
   if (options->rendezvous_port != 0) return;

@@ -3,6 +3,7 @@
 // Plain data of the sidecar's loop.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -22,9 +23,14 @@ class PodView {
   // -1: none.
   int RankOf(const WorkerProcess& worker) const {
     if (view_ == nullptr || worker.standby()) return -1;
-    return view_->FindRank(pod_uid_, static_cast<uint32_t>(worker.slot), worker.incarnation);
+    return view_->FindRank(pod_uid_, static_cast<uint32_t>(worker.slot()),
+                           worker.identity.incarnation());
   }
   bool Lists(const WorkerProcess& worker) const { return RankOf(worker) >= 0; }
+  // The worker is in the view, and has built it.
+  bool HasBuilt(const WorkerProcess& worker) const {
+    return Lists(worker) && worker.views.installed() >= epoch();
+  }
   // Of the view: a worker of this pod.
   bool IsOwn(const membership::RankEntry& rank) const {
     return view_->pods[rank.pod].uid == pod_uid_;

@@ -14,21 +14,21 @@ constexpr std::chrono::milliseconds kBetweenSamples{200};
 void Progress::Remember(const std::vector<WorkerProcess>& workers) {
   for (const WorkerProcess& worker : workers) {
     if (worker.standby()) continue;
-    highest_step_ = std::max(highest_step_, worker.step);
-    for (const auto& [name, value] : worker.values) last_values_[name] = value;
+    highest_step_ = std::max(highest_step_, worker.figures.step());
+    for (const auto& [name, value] : worker.figures.values()) last_values_[name] = value;
   }
 }
 
 uint64_t Progress::Step(const std::vector<WorkerProcess>& workers) const {
   uint64_t step = highest_step_;
-  for (const WorkerProcess& worker : workers) step = std::max(step, worker.step);
+  for (const WorkerProcess& worker : workers) step = std::max(step, worker.figures.step());
   return step;
 }
 
 std::map<std::string, double> Progress::Values(const std::vector<WorkerProcess>& workers) const {
   std::map<std::string, double> values;
   for (const WorkerProcess& worker : workers)
-    values.insert(worker.values.begin(), worker.values.end());
+    values.insert(worker.figures.values().begin(), worker.figures.values().end());
   values.insert(last_values_.begin(), last_values_.end());
   return values;
 }
@@ -36,8 +36,9 @@ std::map<std::string, double> Progress::Values(const std::vector<WorkerProcess>&
 void Progress::Sample(const std::vector<WorkerProcess>& workers, SteadyTime now) {
   double total = 0;
   for (const WorkerProcess& worker : workers) {
-    auto it = worker.values.find("samples");
-    if (it != worker.values.end()) total += it->second;
+    const auto& values = worker.figures.values();
+    auto it = values.find("samples");
+    if (it != values.end()) total += it->second;
   }
   if (!samples_.empty() && total < samples_.back().second) samples_.clear();  // a worker began anew
   if (samples_.empty() || now - samples_.back().first >= kBetweenSamples)

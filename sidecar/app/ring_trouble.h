@@ -39,8 +39,8 @@ class RingTrouble {
   void Broke(Epoch epoch, int rank, SteadyTime now);
   // An operation has completed in this view.
   void Ran(Epoch epoch) { ran_ = std::max(ran_, epoch); }
-  // Another view. Every pod counts by it how many in a row have done nothing, so that all of them
-  // become patient together, whoever has asked for it.
+  // Another view. Every pod counts, of the views that all of them see, how many in a row have
+  // completed no operation, so that all pods become patient together.
   void EnterView(const membership::View& view);
 
   // Whether a rank of this pod is suspected in this view.

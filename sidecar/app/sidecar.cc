@@ -68,6 +68,17 @@ tl::expected<std::string, std::string> RingKeyOf(const SidecarOptions& options) 
   return ring_key::Encode(*key);
 }
 
+using Opened = tl::expected<void, std::string>;
+
+// What listens now goes to `to`, which stays as it was where nothing does.
+template <typename Server>
+Opened Keep(tl::expected<std::unique_ptr<Server>, std::string> listens,
+            std::unique_ptr<Server>* to) {
+  if (!listens) return tl::unexpected(listens.error());
+  *to = std::move(*listens);
+  return {};
+}
+
 class SidecarImpl final : public Sidecar {
  public:
   SidecarImpl(asio::io_context* loop, const SidecarOptions& options)
@@ -80,29 +91,29 @@ class SidecarImpl final : public Sidecar {
 
   ~SidecarImpl() override { Close(); }
 
-  bool Open(std::string* error) {
+  Opened Open() {
     if (!options_.tls_dir.empty()) {
       const std::string wrong = tls::WhyNotUsable(tls::FilesIn(options_.tls_dir));
-      if (!wrong.empty()) return *error = "RINGMASTER_TLS_DIR: " + wrong, false;
+      if (!wrong.empty()) return tl::unexpected("RINGMASTER_TLS_DIR: " + wrong);
     }
     options_.boot_id = BootId();
     const auto key = RingKeyOf(options_);
-    if (!key) return *error = key.error(), false;
+    if (!key) return tl::unexpected(key.error());
     options_.ring_key = *key;
     auto state = state_file_.Load(static_cast<uint64_t>(UnixMs()));
-    if (!state) return *error = state.error(), false;
-    if (!OpenPorts(error)) return false;
+    if (!state) return tl::unexpected(state.error());
+    if (Opened ports = OpenPorts(); !ports) return ports;
     membership::Pod self = Self(state->incarnation);
     const Epoch epoch = membership::EpochOf(state->view);
     agent_ = std::make_unique<Agent>(options_, self, std::move(*state), Outputs(), &metrics_);
     agent_->Start();
-    if (!OpenLink(error)) return false;
+    if (Opened link = OpenLink(); !link) return link;
     if (!options_.operator_target.empty()) OpenOperator(self, epoch);
     spdlog::info("sidecar started rendezvous={} heartbeat={} http={} operator={}", self.address,
                  self.heartbeat, self.http,
                  options_.operator_target.empty() ? "none" : options_.operator_target);
     Schedule();
-    return true;
+    return {};
   }
 
   void Terminate() override {
@@ -113,26 +124,28 @@ class SidecarImpl final : public Sidecar {
 
  private:
   // Where a forerunner of this process listened: the view tells the others to look there.
-  bool OpenPorts(std::string* error) {
+  Opened OpenPorts() {
     const Ports before = ports_file_.Load();
-    auto open = [](int configured, int remembered, const auto& listen) {
-      if (configured == 0 && remembered != 0 && listen(remembered)) return true;
+    auto open = [](int configured, int remembered, const auto& listen) -> Opened {
+      if (configured == 0 && remembered != 0 && listen(remembered)) return {};
       return listen(configured);  // taken meanwhile: this pod is dropped and rejoins
     };
-    const bool opened =
-        open(options_.heartbeat_port, before.heartbeat,
-             [&](int port) { return OpenHeartbeats(port, error); }) &&
-        open(options_.rendezvous_port, before.rendezvous,
-             [&](int port) { return OpenRendezvous(port, error); }) &&
-        open(options_.http_port, before.http, [&](int port) { return OpenHttp(port, error); });
-    if (!opened) return false;
+    const Opened opened = open(options_.heartbeat_port, before.heartbeat,
+                               [&](int port) { return OpenHeartbeats(port); })
+                              .and_then([&] {
+                                return open(options_.rendezvous_port, before.rendezvous,
+                                            [&](int port) { return OpenRendezvous(port); });
+                              })
+                              .and_then([&] {
+                                return open(options_.http_port, before.http,
+                                            [&](int port) { return OpenHttp(port); });
+                              });
+    if (!opened) return opened;
     peers_ = rendezvous::RendezvousClient::Create(loop_, options_.job_uid, options_.tls_dir);
-    auto stored = ports_file_.Store({rendezvous_->port(), heartbeats_->port(), http_->port()});
-    if (!stored) *error = stored.error();
-    return stored.has_value();
+    return ports_file_.Store({rendezvous_->port(), heartbeats_->port(), http_->port()});
   }
 
-  bool OpenHeartbeats(int port, std::string* error) {
+  Opened OpenHeartbeats(int port) {
     rendezvous::HeartbeatCallbacks callbacks;
     callbacks.on_suspect = [this](const std::string& pod, const std::string& why) {
       Do([&] { agent_->peers().OnSuspect(pod, why); });
@@ -156,15 +169,14 @@ class SidecarImpl final : public Sidecar {
     options.job = options_.job_uid;
     options.self = options_.pod_uid;
     options.key = RingKey();
-    heartbeats_ = rendezvous::Heartbeats::Listen(loop_, options, std::move(callbacks), error);
-    return heartbeats_ != nullptr;
+    return Keep(rendezvous::Heartbeats::Listen(loop_, options, std::move(callbacks)), &heartbeats_);
   }
 
   // 32 bytes; empty: the job has none.
   std::string RingKey() const { return ring_key::Decode(options_.ring_key).value_or(""); }
 
-  bool OpenRendezvous(int port, std::string* error) {
-    rendezvous_ = rendezvous::RendezvousServer::Listen(
+  Opened OpenRendezvous(int port) {
+    auto listens = rendezvous::RendezvousServer::Listen(
         loop_,
         {.host = options_.bind,
          .port = port,
@@ -178,12 +190,11 @@ class SidecarImpl final : public Sidecar {
               return agent_->OnHistory(envelope.body, envelope.from);
             agent_->peers().OnMessage(envelope.body, envelope.from, envelope.address);
           });
-        },
-        error);
-    return rendezvous_ != nullptr;
+        });
+    return Keep(std::move(listens), &rendezvous_);
   }
 
-  bool OpenHttp(int port, std::string* error) {
+  Opened OpenHttp(int port) {
     const HttpSubjects subjects = {
         .healthy = [this] { return agent_->exit_code() == 0; },
         .ready = [this] { return agent_->Ready(); },
@@ -192,16 +203,15 @@ class SidecarImpl final : public Sidecar {
         .history = [this] { return agent_->History().dump() + "\n"; },
         .timeline = [this](const TimelineAsk& ask) { return agent_->Timeline(ask); },
     };
-    http_ = health::HttpServer::Listen(
-        loop_, options_.bind, port,
-        [subjects, key = RingKey()](const health::HttpRequest& request) {
-          return Answer(request, subjects, key);
-        },
-        error);
-    return http_ != nullptr;
+    auto listens =
+        health::HttpServer::Listen(loop_, options_.bind, port,
+                                   [subjects, key = RingKey()](const health::HttpRequest& request) {
+                                     return Answer(request, subjects, key);
+                                   });
+    return Keep(std::move(listens), &http_);
   }
 
-  bool OpenLink(std::string* error) {
+  Opened OpenLink() {
     link_server::LinkCallbacks callbacks;
     callbacks.on_hello = [this](uint64_t id, link_server::Role role, const nlohmann::json& hello) {
       Do([&] {
@@ -215,8 +225,8 @@ class SidecarImpl final : public Sidecar {
     callbacks.on_closed = [this](uint64_t id, const std::string&) {
       Do([&] { agent_->workers().OnClosed(id); });
     };
-    link_ = link_server::LinkServer::Listen(loop_, options_.socket, std::move(callbacks), error);
-    return link_ != nullptr;
+    return Keep(link_server::LinkServer::Listen(loop_, options_.socket, std::move(callbacks)),
+                &link_);
   }
 
   std::string RendezvousAddress() const {
@@ -451,10 +461,11 @@ AgentOutputs SidecarImpl::Outputs() {
 
 }  // namespace
 
-std::unique_ptr<Sidecar> Sidecar::Start(asio::io_context* loop, const SidecarOptions& options,
-                                        std::string* error) {
+tl::expected<std::unique_ptr<Sidecar>, std::string> Sidecar::Start(asio::io_context* loop,
+                                                                   const SidecarOptions& options) {
   auto sidecar = std::make_unique<SidecarImpl>(loop, options);
-  if (!sidecar->Open(error)) return nullptr;
+  const Opened opened = sidecar->Open();
+  if (!opened) return tl::unexpected(opened.error());
   return sidecar;
 }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <tl/expected.hpp>
 
 #include "sidecar/app/options.h"
 
@@ -15,9 +16,9 @@ namespace ringmaster::app {
 
 class Sidecar {
  public:
-  // Listens and starts. Null: `error` is one message for people.
-  static std::unique_ptr<Sidecar> Start(asio::io_context* loop, const SidecarOptions& options,
-                                        std::string* error);
+  // Listens and starts. The error is one message for people.
+  static tl::expected<std::unique_ptr<Sidecar>, std::string> Start(asio::io_context* loop,
+                                                                   const SidecarOptions& options);
   virtual ~Sidecar() = default;
 
   // SIGTERM: drains, then stops the loop.

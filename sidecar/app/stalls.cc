@@ -21,8 +21,8 @@ std::vector<job::Stall> StallsIn(const membership::View* view,
   std::vector<job::Stall> stalls;
   if (view == nullptr) return stalls;
   for (const WorkerProcess& worker : workers) {
-    if (worker.connection == 0 || worker.stalls_epoch != view->epoch) continue;
-    for (job::Stall stall : worker.stalls) {
+    if (!worker.connection.open()) continue;
+    for (job::Stall stall : worker.figures.StallsIn(view->epoch)) {
       stall.pods.clear();
       for (int rank : stall.missing) stall.pods.push_back(WorkerName(*view, rank, slots));
       if (stalls.size() < job::kMostStalls) stalls.push_back(std::move(stall));

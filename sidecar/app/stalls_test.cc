@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 namespace ringmaster::app {
 namespace {
 
@@ -17,11 +19,11 @@ membership::View TwoPods() {
 }
 
 WorkerProcess Teller(Epoch epoch, std::vector<int> missing) {
-  WorkerProcess worker;
-  worker.slot = 0;
-  worker.connection = 2;
-  worker.stalls_epoch = epoch;
-  worker.stalls = {{.tensor = "x", .tensors = 3, .asked = 2, .missing = std::move(missing)}};
+  WorkerProcess worker(0, 1);
+  worker.connection.Open(2, /*says_standby=*/false, /*keeps_timeline=*/false);
+  const std::vector<job::Stall> stalls = {
+      {.tensor = "x", .tensors = 3, .asked = 2, .missing = std::move(missing)}};
+  worker.figures.TakePing({{"epoch", epoch}, {"stalls", job::ToJson(stalls)}});
   return worker;
 }
 
@@ -39,7 +41,7 @@ TEST(StallsTest, WhatWasSaidOfAnotherViewOrByOneThatIsGoneCountsForNothing) {
   EXPECT_TRUE(StallsIn(&view, {Teller(6, {1})}, 1).empty());
   EXPECT_TRUE(StallsIn(nullptr, {Teller(7, {1})}, 1).empty());
   WorkerProcess gone = Teller(7, {1});
-  gone.connection = 0;
+  gone.connection.Close();
   EXPECT_TRUE(StallsIn(&view, {gone}, 1).empty());
 }
 

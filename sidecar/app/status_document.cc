@@ -22,35 +22,36 @@ const char* PodState(const StatusInput& in) {
   const auto& workers = in.processes.all();
   const bool rebuilding =
       in.member.changing() || std::any_of(workers.begin(), workers.end(), [&](const auto& worker) {
-        return worker.sent == in.installed->epoch && worker.installed < worker.sent;
+        return worker.views.sent() == in.installed->epoch &&
+               worker.views.installed() < worker.views.sent();
       });
   return rebuilding ? "Rebuilding" : "Training";
 }
 
 const char* WorkerState(const StatusInput& in, const WorkerProcess& worker, int rank) {
   if (worker.standby()) return "standby";
-  if (worker.finished) return "finished";
-  if (worker.left) return "leaving";
-  if (!worker.greeted) return "starting";
+  if (worker.stage.finished()) return "finished";
+  if (worker.stage.left()) return "leaving";
+  if (!worker.connection.greeted()) return "starting";
   if (rank < 0) return in.member.current() == nullptr ? "waiting" : "joining";
-  return worker.installed < in.installed->epoch ? "rebuilding" : "training";
+  return worker.views.installed() < in.installed->epoch ? "rebuilding" : "training";
 }
 
 json WorkerStatus(const StatusInput& in, const WorkerProcess& worker) {
   PodView view(in.options.pod_uid);
   view.Set(in.installed);
   const int rank = view.RankOf(worker);
-  return {{"slot", worker.slot},
-          {"incarnation", worker.incarnation},
-          {"pid", worker.pid},
+  return {{"slot", worker.slot()},
+          {"incarnation", worker.identity.incarnation()},
+          {"pid", worker.identity.pid()},
           {"library", worker.library},
           {"rank", rank},
           {"state", WorkerState(in, worker, rank)},
-          {"step", worker.step},
-          {"times", job::ToJson(worker.times)},
+          {"step", worker.figures.step()},
+          {"times", job::ToJson(worker.figures.times())},
           {"standby", worker.standby()},
-          {"takesState", worker.loads},
-          {"connected", worker.connection != 0}};
+          {"takesState", worker.stage.takes_state()},
+          {"connected", worker.connection.open()}};
 }
 
 json ProgressStatus(const StatusInput& in) {

@@ -86,16 +86,16 @@ void TrainingHistory::Remember(const std::vector<WorkerProcess>& workers,
                                const ViewPtr& installed) {
   progress_.Remember(workers);
   for (const WorkerProcess& worker : workers) {
-    if (!worker.standby() && installed != nullptr && worker.installed == installed->epoch)
-      tracker_.SawStep(worker.step);
+    if (!worker.standby() && installed != nullptr && worker.views.installed() == installed->epoch)
+      tracker_.SawStep(worker.figures.step());
   }
 }
 
 void TrainingHistory::Sample(const std::vector<WorkerProcess>& workers, const ViewPtr& installed,
                              SteadyTime now, int64_t unix_ms) {
   for (const WorkerProcess& worker : workers) {
-    for (const auto& [name, value] : worker.values) metrics_->SetValue(name, value);
-    if (!worker.standby()) metrics_->SetTimes(worker.slot, worker.times);
+    for (const auto& [name, value] : worker.figures.values()) metrics_->SetValue(name, value);
+    if (!worker.standby()) metrics_->SetTimes(worker.slot(), worker.figures.times());
   }
   metrics_->SetStep(progress_.Step(workers));
   progress_.Sample(workers, now);

@@ -1,6 +1,5 @@
-// What this pod's workers have done so far, and before it came others': the rebuilds, and the
-// progress of the training. Feeds
-// the metrics of both.
+// The rebuilds and the progress of the training so far: those of this pod's workers, and of others
+// before this pod came. Feeds the metrics of both.
 //
 // Thread rule: the sidecar's loop only; time is handed in.
 #pragma once

@@ -52,7 +52,8 @@ void TrainingRecord::KeepEverySecond() {
 void TrainingRecord::Add(SteadyTime now, int64_t unix_ms, std::size_t world_size, uint64_t step,
                          const std::map<std::string, double>& values) {
   last_ = now;
-  // The clocks of those who have seen what was before may be ahead of ours; a little does no harm.
+  // Samples that another pod has recorded may be of a clock that is ahead of ours. A little does no
+  // harm; those that are further ahead are dropped.
   while (!samples_.empty() && samples_.back().unix_ms > unix_ms + kMostAhead.count())
     samples_.pop_back();
   if (!samples_.empty() && unix_ms <= samples_.back().unix_ms) return;

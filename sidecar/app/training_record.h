@@ -1,7 +1,7 @@
 // The course of the training as this sidecar has seen it, and as others have before it came: world
-// size, step and the values that the script reports, again and again. Who opens a page in the night
-// sees the evening by it. It never grows beyond some 150 KB: when it is full every second sample
-// goes, and from then on samples are taken half as often.
+// size, step and the values that the script reports, again and again. A page that is opened in the
+// night shows the evening by it. It never grows beyond some 150 KB: when it is full every second
+// sample goes, and from then on samples are taken half as often.
 //
 // Plain data of the sidecar's loop; time is handed in.
 #pragma once

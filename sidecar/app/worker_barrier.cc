@@ -7,11 +7,10 @@ namespace ringmaster::app {
 
 // A worker that never got a view, by us or by a forerunner of this sidecar, has nothing to stop.
 bool WorkerBarrier::MayUse(const WorkerProcess& worker, Epoch epoch, const PodView& view) const {
-  if (worker.standby() || worker.stopped >= epoch || without_.Has(GlueClause::kAllStopped))
+  if (worker.standby() || worker.views.stopped() >= epoch || without_.Has(GlueClause::kAllStopped))
     return false;
-  const bool unheard = !worker.greeted && view.Lists(worker);
-  return worker.sent > 0 || worker.installed > 0 ||
-         (unheard && !without_.Has(GlueClause::kUnheardMayUse));
+  const bool unheard = !worker.connection.greeted() && view.Lists(worker);
+  return worker.views.HasHadView() || (unheard && !without_.Has(GlueClause::kUnheardMayUse));
 }
 
 void WorkerBarrier::Stop(Epoch epoch) {
@@ -32,7 +31,8 @@ std::optional<Epoch> WorkerBarrier::TakeBoundary(const std::vector<WorkerProcess
                                                  const PodView& view) {
   if (armed_ == 0) return std::nullopt;
   for (const WorkerProcess& worker : workers) {
-    const bool stands = worker.boundary >= armed_ || without_.Has(GlueClause::kAllAtBoundary);
+    const bool stands =
+        worker.views.boundary() >= armed_ || without_.Has(GlueClause::kAllAtBoundary);
     if (view.Lists(worker) && !stands) return std::nullopt;
   }
   return std::exchange(armed_, 0);

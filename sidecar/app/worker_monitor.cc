@@ -14,19 +14,17 @@ namespace {
 using membership::EpochText;
 using nlohmann::json;
 
-constexpr std::chrono::seconds kWithoutLauncher{2};
-constexpr std::chrono::seconds kAfterFence{1};
 constexpr size_t kKeepExits = 32;
 
 }  // namespace
 
 WorkerMonitor::WorkerMonitor(std::string pod_uid, AgentClock clock, WorkerMonitorPeers parts)
-    : pod_uid_(std::move(pod_uid)), clock_(std::move(clock)), parts_(parts) {}
+    : pod_uid_(std::move(pod_uid)),
+      clock_(std::move(clock)),
+      parts_(parts),
+      census_(parts.table->fence()) {}
 
-void WorkerMonitor::Start(bool with_view) {
-  started_at_ = clock_.now();
-  began_with_view_ = with_view;
-}
+void WorkerMonitor::Start(bool with_view) { census_.Start(with_view, clock_.now()); }
 
 void WorkerMonitor::OnHello(uint64_t connection, bool launcher, const json& hello, int peer_pid) {
   parts_.table->OnHello(connection, launcher, hello, peer_pid, clock_.now());
@@ -42,32 +40,14 @@ void WorkerMonitor::OnClosed(uint64_t connection) {
   parts_.table->OnClosed(connection, clock_.now());
 }
 
-// Before every process that may live has been heard of, the others would count as dead.
-bool WorkerMonitor::StillUnknown() const {
-  if (workers_known_) return false;
-  const LauncherPeer& launcher = parts_.table->launcher();
-  const WorkerProcesses& processes = parts_.table->processes();
-  // However long it takes: a worker that a view lists may be using it until its fence has passed.
-  if (processes.AnyUnheard()) return true;
-  // Nor is it known which view a worker uses that was here before a lost file. It says so when it
-  // connects, or its fence passes.
-  if (!began_with_view_ && processes.AnyUngreetedFrom(started_at_) &&
-      clock_.now() - started_at_ < parts_.table->fence() + kAfterFence)
-    return true;
-  if (clock_.now() - started_at_ >= kWithoutLauncher) return false;
-  // The launcher, or without one every slot, tells which workers live.
-  const bool complete = launcher.seen() || processes.EverySlotTaken();
-  return !complete || (processes.all().empty() && launcher.connected());
-}
-
 void WorkerMonitor::OnChanged() {
-  if (StillUnknown()) return;
-  workers_known_ = true;
+  const WorkerTable& table = *parts_.table;
+  if (!census_.IsComplete(table.processes(), table.launcher(), clock_.now())) return;
   parts_.membership->Feed(membership::WorkersChanged{parts_.table->processes().Living()});
 }
 
 void WorkerMonitor::CheckKnown() {
-  if (!workers_known_ && clock_.now() - started_at_ >= kWithoutLauncher) OnChanged();
+  if (census_.IsOverdue(clock_.now())) OnChanged();
 }
 
 void WorkerMonitor::OnStopped(Epoch epoch) {

@@ -17,6 +17,7 @@
 #include "sidecar/app/operator_reports.h"
 #include "sidecar/app/peer_monitor.h"
 #include "sidecar/app/training_history.h"
+#include "sidecar/app/worker_census.h"
 #include "sidecar/app/worker_table.h"
 
 namespace ringmaster::health {
@@ -60,14 +61,10 @@ class WorkerMonitor {
   const std::deque<job::WorkerExit>& exits() const { return exits_; }
 
  private:
-  bool StillUnknown() const;
-
   const std::string pod_uid_;
   const AgentClock clock_;
   const WorkerMonitorPeers parts_;
-  SteadyTime started_at_{};
-  bool began_with_view_ = false;
-  bool workers_known_ = false;
+  WorkerCensus census_;
   std::deque<job::WorkerExit> exits_;  // the newest
 };
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/membership/view_json.h"
-#include "common/worker_link/frame.h"
+#include "common/worker_link/worker_frames.h"
 
 namespace ringmaster::app {
 
@@ -26,26 +26,24 @@ void WorkerNotifier::Install(ViewPtr view) {
 bool WorkerNotifier::Settle() { return !std::exchange(settled_, true); }
 
 void WorkerNotifier::Welcome(WorkerProcess* worker, const WorkerBarrier& asked) {
-  if (!settled_ && !worker->says_standby && worker->installed == 0)
+  if (!settled_ && !worker->connection.says_standby() && worker->views.installed() == 0)
     return;  // bootstrap or joining: not known yet
-  worker->welcomed = true;
-  worker->begins = !worker->standby() && view_.view() == nullptr &&
-                   !options_.without.Has(GlueClause::kBegunWithout);
-  json frame = Place(*worker);
-  frame.update({{"t", "welcome"},
-                {"version", worker_link::kLinkVersion},
-                {"job", options_.job},
-                {"pod", options_.pod},
-                {"slot", std::max(worker->slot, 0)},
-                {"incarnation", worker->incarnation},
-                {"state", StateOf(*worker)},
-                {"epoch", view_.epoch()},
-                {"rests", true},
-                {"pingMs", options_.ping.count()},
-                {"fenceMs", options_.fence.count()}});
-  if (!options_.ring_key.empty()) frame["ringKey"] = options_.ring_key;
-  send_(worker->connection, frame);
-  if (worker->says_standby && !worker->standby()) SendPromoted(*worker);
+  worker->connection.Welcomed();
+  worker->stage.BeginsJob(!worker->standby() && view_.view() == nullptr &&
+                          !options_.without.Has(GlueClause::kBegunWithout));
+  send_(worker->connection.id(),
+        worker_link::ToFrame(worker_link::Welcome{.job = options_.job,
+                                                  .pod = options_.pod,
+                                                  .slot = std::max(worker->slot(), 0),
+                                                  .incarnation = worker->identity.incarnation(),
+                                                  .state = StateOf(*worker),
+                                                  .epoch = view_.epoch(),
+                                                  .place = PlaceOf(*worker),
+                                                  .rests = true,
+                                                  .ping_ms = options_.ping.count(),
+                                                  .fence_ms = options_.fence.count(),
+                                                  .ring_key = options_.ring_key}));
+  if (worker->connection.says_standby() && !worker->standby()) SendPromoted(*worker);
   if (worker->standby()) return;
   if (left_) return SendLeft(worker, left_->epoch, left_->reason);
   if (!given_up_.empty()) return SendGivenUp(*worker);
@@ -57,7 +55,7 @@ void WorkerNotifier::Welcome(WorkerProcess* worker, const WorkerBarrier& asked) 
 }
 
 const char* WorkerNotifier::StateOf(const WorkerProcess& worker) const {
-  if (worker.says_standby) return "standby";
+  if (worker.connection.says_standby()) return "standby";
   // Also where it had not built the view yet when the connection broke.
   if (view_.Lists(worker) && !ComesAnew(worker)) return "member";
   return view_.view() != nullptr ? "joining" : "bootstrap";
@@ -68,70 +66,67 @@ const char* WorkerNotifier::StateOf(const WorkerProcess& worker) const {
 bool WorkerNotifier::ComesAnew(const WorkerProcess& worker) const {
   const membership::View& view = *view_.view();
   const bool joins = view.ranks[static_cast<size_t>(view_.RankOf(worker))].joined;
-  return joins && worker.sent < view.parent && !options_.without.Has(GlueClause::kJoinerIsTold);
+  return joins && worker.views.sent() < view.parent &&
+         !options_.without.Has(GlueClause::kJoinerIsTold);
 }
 
-json WorkerNotifier::Place(const WorkerProcess& worker) const {
+worker_link::WorkerPlace WorkerNotifier::PlaceOf(const WorkerProcess& worker) const {
   const ViewPtr& view = view_.view();
   const int known = view_.world_size();
-  int rank = view
-                 ? view->FindRank(options_.pod_uid, static_cast<uint32_t>(std::max(worker.slot, 0)),
-                                  worker.incarnation)
-                 : -1;
+  int rank =
+      view ? view->FindRank(options_.pod_uid, static_cast<uint32_t>(std::max(worker.slot(), 0)),
+                            worker.identity.incarnation())
+           : -1;
   const int size = rank >= 0 ? known : std::max(known + 1, options_.slots);
-  if (rank < 0) rank = view ? known : std::max(worker.slot, 0);  // newcomers come last
-  return {{"rank", rank},
-          {"size", size},
-          {"localRank", std::max(worker.slot, 0)},
-          {"localSize", options_.slots}};
+  if (rank < 0) rank = view ? known : std::max(worker.slot(), 0);  // newcomers come last
+  return {.rank = rank,
+          .size = size,
+          .local_rank = std::max(worker.slot(), 0),
+          .local_size = options_.slots};
 }
 
 void WorkerNotifier::SendView(WorkerProcess* worker) {
   const membership::View& view = *view_.view();
-  // What it has stopped it will never use again, also where it had not built it yet.
-  if (std::max(worker->sent, worker->stopped) >= view.epoch) return;
+  if (worker->views.IsPast(view.epoch)) return;
   const int self = view_.RankOf(*worker);
   // A joiner that the view does not list goes on waiting; it has nothing to hear. One that was to
   // begin the job hears that the job has begun without it.
-  if (self < 0 && worker->sent == 0 && !worker->begins) return;
-  if (worker->stopped < view.parent) SendStop(worker, view.parent);
+  if (self < 0 && worker->views.sent() == 0 && !worker->stage.begins()) return;
+  if (worker->views.stopped() < view.parent) SendStop(worker, view.parent);
   json donors = json::array();
   for (size_t rank = 0; rank < view.ranks.size(); ++rank) {
     if (!view.ranks[rank].joined) donors.push_back(rank);
   }
-  send_(worker->connection, {{"t", "view"},
-                             {"view", membership::ToJson(view)},
-                             {"self", self},
-                             {"donors", std::move(donors)}});
-  worker->sent = view.epoch;
-  worker->begins = false;
+  send_(worker->connection.id(), {{"t", "view"},
+                                  {"view", membership::ToJson(view)},
+                                  {"self", self},
+                                  {"donors", std::move(donors)}});
+  worker->views.Sent(view.epoch);
+  worker->stage.BeginsJob(false);
   if (self >= 0) return;
-  worker->ready = false;
-  worker->sent = 0;
+  worker->stage.LeftOut();
+  worker->views.LeftOut();
   joiner_again_();
 }
 
 void WorkerNotifier::SendStop(WorkerProcess* worker, Epoch epoch) const {
-  const bool may_use = worker->sent != 0 || worker->installed != 0;
-  if (worker->stop_sent >= epoch || !may_use) return;
-  worker->stop_sent = epoch;
-  send_(worker->connection, {{"t", "stop"}, {"epoch", epoch}});
+  if (!worker->views.TellToStop(epoch)) return;
+  send_(worker->connection.id(), worker_link::StopFrame(epoch));
 }
 
 void WorkerNotifier::SendArm(const WorkerProcess& worker, Epoch epoch) const {
-  send_(worker.connection, {{"t", "arm"}, {"epoch", epoch}});
+  send_(worker.connection.id(), worker_link::ArmFrame(epoch));
 }
 
 void WorkerNotifier::SendPromoted(const WorkerProcess& worker) const {
-  json frame = Place(worker);
-  frame.update({{"t", "promoted"}, {"slot", worker.slot}, {"incarnation", worker.incarnation}});
-  send_(worker.connection, frame);
+  send_(worker.connection.id(),
+        worker_link::PromotedFrame(worker.slot(), worker.identity.incarnation(), PlaceOf(worker)));
 }
 
 void WorkerNotifier::SendLeft(WorkerProcess* worker, Epoch epoch, const std::string& reason) const {
-  if (!worker->welcomed) return;
-  worker->left = true;
-  send_(worker->connection, {{"t", "left"}, {"epoch", epoch}, {"reason", reason}});
+  if (!worker->connection.welcomed()) return;
+  worker->stage.Left();
+  send_(worker->connection.id(), worker_link::LeftFrame(epoch, reason));
 }
 
 void WorkerNotifier::Leave(Epoch epoch, const std::string& reason) {
@@ -139,7 +134,7 @@ void WorkerNotifier::Leave(Epoch epoch, const std::string& reason) {
 }
 
 void WorkerNotifier::SendGivenUp(const WorkerProcess& worker) const {
-  send_(worker.connection, {{"t", "error"}, {"message", given_up_}});
+  send_(worker.connection.id(), worker_link::ErrorFrame(given_up_));
 }
 
 }  // namespace ringmaster::app

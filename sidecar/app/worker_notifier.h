@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "common/worker_link/worker_frames.h"
 #include "sidecar/app/glue_clause.h"
 #include "sidecar/app/launcher_peer.h"
 #include "sidecar/app/pod_view.h"
@@ -72,7 +73,7 @@ class WorkerNotifier {
 
   const char* StateOf(const WorkerProcess& worker) const;
   bool ComesAnew(const WorkerProcess& worker) const;
-  nlohmann::json Place(const WorkerProcess& worker) const;  // rank, size, localRank, localSize
+  worker_link::WorkerPlace PlaceOf(const WorkerProcess& worker) const;
 
   const WorkerTableOptions options_;
   const SendFrame send_;

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "common/job/worker_exit.h"
-#include "sidecar/app/worker_frames.h"
 
 namespace ringmaster::app {
 namespace {
@@ -25,6 +24,11 @@ class WorkerNotifierTest : public testing::Test {
     view.ranks.push_back({.pod = 0, .slot = 0, .incarnation = incarnation});
     return std::make_shared<const membership::View>(view);
   }
+  static WorkerProcess Connected(uint64_t connection) {
+    WorkerProcess worker(0, 1);
+    worker.connection.Open(connection, /*says_standby=*/false, /*keeps_timeline=*/false);
+    return worker;
+  }
   std::vector<std::string> Types() const {
     std::vector<std::string> types;
     for (const json& frame : sent_) types.push_back(frame["t"]);
@@ -37,14 +41,14 @@ class WorkerNotifierTest : public testing::Test {
                            [this](uint64_t, const json& frame) { sent_.push_back(frame); },
                            [this] { ++joiners_again_; }};
   WorkerBarrier asked_;
-  WorkerProcess worker_ = {.slot = 0, .incarnation = 1, .connection = 2};
+  WorkerProcess worker_ = Connected(2);
 };
 
 using Frames = std::vector<std::string>;
 
 TEST_F(WorkerNotifierTest, WelcomesOnceItIsSettledWhetherTheJobStarts) {
   notifier_.Welcome(&worker_, asked_);
-  EXPECT_FALSE(worker_.welcomed);
+  EXPECT_FALSE(worker_.connection.welcomed());
   EXPECT_TRUE(notifier_.Settle());
   EXPECT_FALSE(notifier_.Settle());
   notifier_.Welcome(&worker_, asked_);
@@ -63,7 +67,7 @@ TEST_F(WorkerNotifierTest, TheRingsKeyIsInTheWelcomeAndNowhereElse) {
   EXPECT_EQ(sent_[1].dump().find("secret"), std::string::npos);
   EXPECT_EQ(sent_[2].dump().find("secret"), std::string::npos);
   sent_.clear();
-  WorkerProcess other = {.slot = 0, .incarnation = 1, .connection = 3};
+  WorkerProcess other = Connected(3);
   notifier_.Install(ViewOf(kEpoch, 1));
   notifier_.Welcome(&other, asked_);
   EXPECT_FALSE(sent_[0].contains("ringKey")) << "a job without a key says nothing of one";
@@ -82,24 +86,24 @@ TEST_F(WorkerNotifierTest, AMemberHearsItsViewAndWhatIsAsked) {
 TEST_F(WorkerNotifierTest, AWorkerThatAViewLeavesOutIsAJoinerAgain) {
   notifier_.Install(ViewOf(kEpoch, 1));
   notifier_.Welcome(&worker_, asked_);
-  worker_.ready = true;
+  worker_.stage.Enter(true);
   notifier_.Install(ViewOf(kEpoch + 1, 9));
   notifier_.SendView(&worker_);
   EXPECT_EQ(Types(), (Frames{"welcome", "view", "stop", "view"}));
   EXPECT_EQ(joiners_again_, 1);
-  EXPECT_FALSE(worker_.ready);
+  EXPECT_FALSE(worker_.stage.ready());
 }
 
 TEST_F(WorkerNotifierTest, OneThatWasToBeginTheJobHearsThatTheJobHasBegunWithoutIt) {
   notifier_.Settle();
   notifier_.Welcome(&worker_, asked_);
-  worker_.ready = true;
+  worker_.stage.Enter(true);
   notifier_.Restore(ViewOf(kEpoch, 9));
   notifier_.SendView(&worker_);
   notifier_.SendView(&worker_);
   ASSERT_EQ(Types(), (Frames{"welcome", "view"})) << "once: then it is a joiner like any other";
   EXPECT_EQ(sent_[1]["self"], -1);
-  EXPECT_FALSE(worker_.ready);
+  EXPECT_FALSE(worker_.stage.ready());
 }
 
 // What it holds is not the job's: a view has gone on without it, and it may not have heard so.
@@ -107,11 +111,11 @@ TEST_F(WorkerNotifierTest, AWorkerThatAViewLetsInAndThatWasNotInTheOneBeforeIsAJ
   auto view = std::make_shared<membership::View>(*ViewOf(kEpoch + 2, 1));
   view->ranks[0].joined = true;
   notifier_.Install(view);
-  worker_.sent = kEpoch;
+  worker_.views.Sent(kEpoch);
   notifier_.Welcome(&worker_, asked_);
   EXPECT_EQ(sent_[0]["state"], "joining");
   EXPECT_EQ(sent_.back()["self"], 0) << "and in the view all the same";
-  worker_.sent = kEpoch + 1;
+  worker_.views.Sent(kEpoch + 1);
   notifier_.Welcome(&worker_, asked_);
   ASSERT_EQ(sent_.back()["t"], "view");
   EXPECT_EQ(sent_[sent_.size() - 2]["state"], "member") << "it was in the view before this one";
@@ -125,25 +129,15 @@ TEST_F(WorkerNotifierTest, WorkersThatComeLaterHearHowItEnded) {
   notifier_.Leave(kEpoch, "drained");
   notifier_.Welcome(&worker_, asked_);
   EXPECT_EQ(sent_.back()["reason"], "drained");
-  EXPECT_TRUE(worker_.left);
+  EXPECT_TRUE(worker_.stage.left());
 }
 
-TEST(WorkerFramesTest, AnExitOfAnotherShapeIsAnEmptyOne) {
+TEST(WorkerExitTest, AnExitOfAnotherShapeIsAnEmptyOne) {
   const job::WorkerExit exit =
       job::WorkerExitFromJson({{"slot", "x"}, {"exitCode", 3.0}, {"atUs", -1}});
   EXPECT_EQ(exit.slot, -1);
   EXPECT_EQ(exit.exit_code, 3);
   EXPECT_EQ(exit.at_us, 0);
-}
-
-TEST(WorkerFramesTest, OfTheValuesNumbersCountAndOnlySoMany) {
-  json values = {{"loss", 0.5}, {"name", "x"}};
-  for (int i = 0; i < 100; ++i) values["v" + std::to_string(i)] = i;
-  WorkerProcess worker;
-  ReadProgress({{"step", 4}, {"values", values}}, &worker);
-  EXPECT_EQ(worker.step, 4u);
-  EXPECT_EQ(worker.values.size(), 64u);
-  EXPECT_EQ(worker.values.count("name"), 0u);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ WorkerOrders::WorkerOrders(const WorkerTableOptions& options, const WorkerTableC
       barrier_(options.without) {}
 
 void WorkerOrders::Promoted(const WorkerProcess& worker) {
-  if (worker.welcomed) notifier_.SendPromoted(worker);
+  if (worker.connection.welcomed()) notifier_.SendPromoted(worker);
 }
 
 void WorkerOrders::Restore(ViewPtr view, SteadyTime now) {
@@ -22,7 +22,7 @@ void WorkerOrders::Restore(ViewPtr view, SteadyTime now) {
   ExpectWorkers(now);
   // The job has begun without them.
   for (WorkerProcess& worker : processes_->all()) {
-    if (worker.welcomed && worker.begins) notifier_.SendView(&worker);
+    if (worker.connection.welcomed() && worker.stage.begins()) notifier_.SendView(&worker);
   }
 }
 
@@ -35,7 +35,7 @@ void WorkerOrders::ExpectWorkers(SteadyTime now) {
 void WorkerOrders::Stop(Epoch epoch) {
   barrier_.Stop(epoch);
   for (WorkerProcess& worker : processes_->all()) {
-    const bool told = worker.welcomed && !without_.Has(GlueClause::kStopSent);
+    const bool told = worker.connection.welcomed() && !without_.Has(GlueClause::kStopSent);
     if (!worker.standby() && told) notifier_.SendStop(&worker, epoch);
   }
   CheckAnswers();
@@ -50,7 +50,7 @@ void WorkerOrders::Arm(Epoch epoch) {
   if (view().view() == nullptr || view().epoch() != epoch) return;
   barrier_.Arm(epoch);
   for (const WorkerProcess& worker : processes_->all()) {
-    if (worker.welcomed && view().Lists(worker)) notifier_.SendArm(worker, epoch);
+    if (worker.connection.welcomed() && view().Lists(worker)) notifier_.SendArm(worker, epoch);
   }
   CheckAnswers();
 }
@@ -62,8 +62,8 @@ void WorkerOrders::Install(ViewPtr view, SteadyTime now) {
   if (!launcher_->seen()) ExpectWorkers(now);
   barrier_.Disarm();
   for (WorkerProcess& worker : processes_->all()) {
-    if (worker.standby() || worker.connection == 0) continue;
-    if (!worker.welcomed) {
+    if (worker.standby() || !worker.connection.open()) continue;
+    if (!worker.connection.welcomed()) {
       notifier_.Welcome(&worker, barrier_);
     } else {
       notifier_.SendView(&worker);
@@ -74,7 +74,8 @@ void WorkerOrders::Install(ViewPtr view, SteadyTime now) {
 void WorkerOrders::SettleWelcome() {
   if (!notifier_.Settle()) return;
   for (WorkerProcess& worker : processes_->all()) {
-    if (worker.connection != 0 && !worker.welcomed) notifier_.Welcome(&worker, barrier_);
+    if (worker.connection.open() && !worker.connection.welcomed())
+      notifier_.Welcome(&worker, barrier_);
   }
 }
 
@@ -96,13 +97,13 @@ void WorkerOrders::LeaveJoiners(Epoch epoch, const std::string& reason) {
 void WorkerOrders::GiveUp(const std::string& message) {
   notifier_.GiveUp(message);
   for (const WorkerProcess& worker : processes_->all()) {
-    if (worker.welcomed) notifier_.SendGivenUp(worker);
+    if (worker.connection.welcomed()) notifier_.SendGivenUp(worker);
   }
 }
 
 void WorkerOrders::KillUsed(const std::string& reason) {
   for (const WorkerProcess& worker : processes_->all()) {
-    if (!worker.standby() && worker.installed != 0) launcher_->Kill(worker, reason);
+    if (!worker.standby() && worker.views.installed() != 0) launcher_->Kill(worker, reason);
   }
 }
 

@@ -1,65 +1,39 @@
-// One worker process of this pod as the sidecar knows it, and what is reported of it.
+// One worker process of this pod as the sidecar knows it, in parts that change together: which
+// process it is, its connection, whether it lives, how far it has come with views, where it stands
+// between init() and its end, and what it reports of its training.
 //
 // Plain data of the sidecar's loop.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <map>
-#include <optional>
 #include <string>
-#include <vector>
 
-#include "common/job/stall.h"
-#include "common/job/worker_times.h"
-#include "common/membership/view.h"
+#include "sidecar/app/process_identity.h"
+#include "sidecar/app/step_figures.h"
+#include "sidecar/app/view_progress.h"
+#include "sidecar/app/worker_connection.h"
+#include "sidecar/app/worker_liveness.h"
+#include "sidecar/app/worker_stage.h"
 
 namespace ringmaster::app {
 
-using membership::Epoch;
 using membership::ViewPtr;
-using SteadyTime = std::chrono::steady_clock::time_point;
 
 struct WorkerProcess {
-  int slot = -1;  // -1: a standby
-  uint64_t incarnation = 0;
-  uint64_t standby_incarnation = 0;  // by which a promoted standby says hello
-  int64_t pid = 0;
-  int64_t launcher_pid = 0;   // its launcher's child: itself, or a wrapper script that started it
-  int64_t own_pid = 0;        // that it calls itself: in its container, as the launcher sees it
-  uint64_t connection = 0;    // 0: none now
-  bool greeted = false;       // has said hello to this sidecar, ever
-  SteadyTime began{};         // as its launcher says; the epoch: it doesn't
-  bool welcomed = false;      // on this connection
-  bool says_standby = false;  // in its newest hello
-  bool same_pids = false;     // its process ids are ours, so we can look whether it lives
-  std::string tcp, shm;
-  std::string library;  // its version; empty: has not said
-  bool ready = false;   // has sent `enter`
-  bool begins =
-      false;  // was told last that it begins the job, so it believes that it holds the state
-  bool loads = true;            // can be given the state of others
-  bool keeps_timeline = false;  // can be asked for its newest events
-  Epoch sent = 0;               // newest view sent to it
-  Epoch installed = 0;          // newest view it has built
-  Epoch stop_sent = 0, stopped = 0;
-  Epoch boundary = 0;
-  Epoch holds = 0;  // newest view in which it has the job's state
-  bool finished = false, left = false;
-  bool resting = false;  // has shut down, as all ranks have, and may begin again
-  uint64_t step = 0;
-  std::map<std::string, double> values;
-  job::WorkerTimes times;
-  std::vector<job::Stall> stalls;  // in the view `stalls_epoch`
-  Epoch stalls_epoch = 0;
-  SteadyTime heard{};   // the last frame
-  SteadyTime looked{};  // the launcher was asked what it does instead
-  // Since then a signal has stopped it, says its launcher.
-  std::optional<SteadyTime> halted_at = {};
-  std::optional<SteadyTime> closed_at = {};  // its socket closed and nobody has said that it ended
-  // Only a stored view names it: neither it nor the launcher has told this sidecar that it lives.
-  bool unheard = false;
-  bool standby() const { return slot < 0; }
+  WorkerProcess() = default;
+  // `slot` -1: a standby.
+  WorkerProcess(int slot, uint64_t incarnation) : identity(slot, incarnation) {}
+
+  bool standby() const { return identity.standby(); }
+  int slot() const { return identity.slot(); }
+
+  ProcessIdentity identity;
+  WorkerConnection connection;
+  WorkerLiveness liveness;
+  ViewProgress views;
+  WorkerStage stage;
+  StepFigures figures;
+  std::string tcp, shm;  // where other workers reach it
+  std::string library;   // its version; empty: it has not said
 };
 
 }  // namespace ringmaster::app

@@ -12,7 +12,6 @@
 #include "common/job/worker_exit.h"
 #include "common/membership/view.h"
 #include "sidecar/app/pod_view.h"
-#include "sidecar/app/worker_frames.h"
 #include "sidecar/app/worker_process.h"
 
 namespace ringmaster::app {
@@ -21,6 +20,7 @@ class WorkerProcesses {
  public:
   explicit WorkerProcesses(int slots) : slots_(slots) {}
 
+  int slots() const { return slots_; }
   std::vector<WorkerProcess>& all() { return processes_; }
   const std::vector<WorkerProcess>& all() const { return processes_; }
   // A pointer is good until a process is added or removed. Null: there is none.
@@ -30,9 +30,6 @@ class WorkerProcesses {
   // A worker of the stored view of a restarted sidecar. It counts as living until the launcher
   // doesn't name it, or until its fence has passed without a word of it.
   void AddUnheard(uint32_t slot, uint64_t incarnation, SteadyTime now);
-  bool AnyUnheard() const;
-  // A worker that began before then has not said hello to this sidecar yet.
-  bool AnyUngreetedFrom(SteadyTime before) const;
   // The incarnation above this one that has the slot; 0: none.
   uint64_t NewerIncarnation(int slot, uint64_t incarnation) const;
 
@@ -51,7 +48,6 @@ class WorkerProcesses {
 
   // A socket closed, and it is not known yet whether the process has ended: look often.
   bool Doubtful() const;
-  bool EverySlotTaken() const;
   bool AnyLiving() const;  // standbys don't count
   std::vector<membership::Worker> Living() const;
   std::vector<uint32_t> MissingSlots() const;  // slots whose worker has not called init()
@@ -64,8 +60,5 @@ class WorkerProcesses {
   const int slots_;
   std::vector<WorkerProcess> processes_;
 };
-
-// Whether the process is gone or a zombie. Its id must be of our pid namespace.
-bool ProcessEnded(int64_t pid);
 
 }  // namespace ringmaster::app

@@ -15,8 +15,8 @@ TEST(WorkerProcessesTest, KeepsOnlyProcessesThatTheLauncherNames) {
   processes.Add(0, 1);
   processes.KeepOnly({{.slot = 0, .incarnation = 2, .pid = 7}, {.slot = 5, .incarnation = 1}});
   ASSERT_EQ(processes.all().size(), 1u);
-  EXPECT_EQ(processes.all()[0].incarnation, 2u);
-  EXPECT_EQ(processes.all()[0].pid, 7);
+  EXPECT_EQ(processes.all()[0].identity.incarnation(), 2u);
+  EXPECT_EQ(processes.all()[0].identity.pid(), 7);
 }
 
 TEST(WorkerProcessesTest, APromotedStandbyIsFoundByBothItsNames) {
@@ -24,7 +24,7 @@ TEST(WorkerProcessesTest, APromotedStandbyIsFoundByBothItsNames) {
   processes.Started({.standby = true, .incarnation = 4, .pid = 8});
   EXPECT_FALSE(processes.AnyLiving());
   EXPECT_EQ(processes.Promote(1, 2, 8), nullptr) << "no such slot";
-  processes.all()[0].pid = 999;  // by its hello: the launcher's child is a wrapper script
+  processes.all()[0].identity.NamedByItself(999, 999);  // the launcher's child is a script
   EXPECT_EQ(processes.Promote(0, 2, 7), nullptr) << "another, which has ended since";
   ASSERT_NE(processes.Promote(0, 2, 8), nullptr);
   EXPECT_TRUE(processes.AnyLiving());
@@ -43,22 +43,22 @@ TEST(WorkerProcessesTest, ProcessesAreDeadWhenSilentForLongerThanTheFence) {
   const SteadyTime start(seconds(100));
   WorkerProcesses processes(2);
   WorkerProcess* silent = processes.Add(0, 1);
-  silent->connection = 5;
-  silent->heard = start;
+  silent->connection.Open(5, false, false);
+  silent->liveness.ConnectionOpened(start);
   WorkerProcess* heard = processes.Add(1, 1);
-  heard->connection = 6;
-  heard->heard = start + seconds(10);
+  heard->connection.Open(6, false, false);
+  heard->liveness.ConnectionOpened(start + seconds(10));
   EXPECT_TRUE(processes.TakeDead(start + seconds(11), kFence, {}).empty());
   const auto dead = processes.TakeDead(start + milliseconds(11001), kFence, {});
   ASSERT_EQ(dead.size(), 1u);
-  EXPECT_EQ(dead[0].connection, 5u);
+  EXPECT_EQ(dead[0].connection.id(), 5u);
   EXPECT_EQ(processes.all().size(), 1u);
 }
 
 TEST(WorkerProcessesTest, AClosedSocketIsADeathOnceTheLauncherIsLostToo) {
   const SteadyTime start(seconds(100));
   WorkerProcesses processes(1);
-  processes.Add(0, 1)->closed_at = start;
+  processes.Add(0, 1)->liveness.ConnectionClosed(start);
   EXPECT_TRUE(processes.Doubtful());
   EXPECT_TRUE(processes.TakeDead(start + seconds(1), kFence, {}).empty());
   EXPECT_EQ(processes.TakeDead(start + milliseconds(501), kFence, start).size(), 1u);
@@ -66,10 +66,8 @@ TEST(WorkerProcessesTest, AClosedSocketIsADeathOnceTheLauncherIsLostToo) {
 
 TEST(WorkerProcessesTest, SlotsAreMissingUntilTheirWorkersHaveCalledInit) {
   WorkerProcesses processes(2);
-  processes.Add(0, 1)->ready = true;
-  EXPECT_FALSE(processes.EverySlotTaken());
+  processes.Add(0, 1)->stage.Enter(true);
   processes.Add(1, 1);
-  EXPECT_TRUE(processes.EverySlotTaken());
   EXPECT_EQ(processes.MissingSlots(), std::vector<uint32_t>{1});
   EXPECT_TRUE(processes.Exited({.slot = 1, .incarnation = 1}));
   EXPECT_FALSE(processes.Exited({.slot = 1, .incarnation = 1}));

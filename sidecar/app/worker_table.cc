@@ -9,11 +9,24 @@
 
 #include "common/fields/fields.h"
 #include "common/logging/log.h"
-#include "sidecar/app/worker_frames.h"
+#include "common/worker_link/worker_frames.h"
+#include "sidecar/app/process_name.h"
 
 namespace ringmaster::app {
 
 using nlohmann::json;
+
+namespace {
+
+void NoteLibrary(const std::string& version, const std::string& own, WorkerProcess* worker) {
+  if (version == worker->library) return;
+  worker->library = version;
+  if (version == own) return;
+  spdlog::warn("a worker's library is of another version slot={} library={} sidecar={}",
+               worker->slot(), logging::Value(version), own);
+}
+
+}  // namespace
 
 WorkerTable::WorkerTable(const WorkerTableOptions& options, WorkerTableCallbacks callbacks)
     : options_(options),
@@ -50,67 +63,42 @@ void WorkerTable::OnLauncherHello(uint64_t connection, const json& hello, Steady
   const std::vector<uint64_t> promoted = processes_.KeepOnly(names);
   for (const ProcessName& name : names) watch_.OnHalt(name, name.stopped, now);
   for (const WorkerProcess& worker : processes_.all()) {
-    const bool news = std::count(promoted.begin(), promoted.end(), worker.standby_incarnation) > 0;
+    const bool news =
+        std::count(promoted.begin(), promoted.end(), worker.identity.standby_incarnation()) > 0;
     if (news) orders_.Promoted(worker);
   }
   callbacks_.changed();
   orders_.CheckAnswers();
 }
 
-void WorkerTable::NoteLibrary(const std::string& version, WorkerProcess* worker) const {
-  if (version == worker->library) return;
-  worker->library = version;
-  if (version == options_.version) return;
-  spdlog::warn("a worker's library is of another version slot={} library={} sidecar={}",
-               worker->slot, logging::Value(version), options_.version);
-}
-
-void WorkerTable::OnWorkerHello(uint64_t connection, const json& hello, int peer_pid,
+void WorkerTable::OnWorkerHello(uint64_t connection, const json& frame, int peer_pid,
                                 SteadyTime now) {
-  const ProcessName name = ReadProcessName(hello);
-  if (!name.standby && (name.slot < 0 || name.slot >= options_.slots)) {
-    callbacks_.refuse(connection, "slot is " + std::to_string(name.slot) + ", 0 to " +
+  const worker_link::WorkerHello hello = worker_link::ReadWorkerHello(frame);
+  if (!hello.standby && (hello.slot < 0 || hello.slot >= options_.slots)) {
+    callbacks_.refuse(connection, "slot is " + std::to_string(hello.slot) + ", 0 to " +
                                       std::to_string(options_.slots - 1) + " are allowed");
     return;
   }
   const uint64_t newer =
-      name.standby ? 0 : processes_.NewerIncarnation(name.slot, name.incarnation);
+      hello.standby ? 0 : processes_.NewerIncarnation(hello.slot, hello.incarnation);
   if (newer != 0) {
-    callbacks_.refuse(connection, "slot " + std::to_string(name.slot) + " belongs to incarnation " +
-                                      std::to_string(newer) + " now");
+    callbacks_.refuse(connection, "slot " + std::to_string(hello.slot) +
+                                      " belongs to incarnation " + std::to_string(newer) + " now");
     return;
   }
   // The launcher reports it by another socket, maybe later.
-  WorkerProcess* worker = processes_.Find(name.standby, name.slot, name.incarnation);
-  if (worker == nullptr) worker = processes_.Add(name.slot, name.incarnation);
-  worker->connection = connection;
-  worker->greeted = true;
-  worker->says_standby = name.standby;
-  worker->welcomed = false;
-  worker->closed_at.reset();
-  worker->unheard = false;
-  worker->resting = false;  // one that rests says so again, after the welcome
-  worker->keeps_timeline = fields::Flag(hello, "timeline");
-  worker->heard = now;
-  worker->own_pid = name.pid;
-  worker->tcp = fields::Text(hello, "tcp");
-  worker->shm = fields::Text(hello, "shm");
-  NoteLibrary(fields::Text(hello, "library"), worker);
-  if (peer_pid != 0 && peer_pid == name.pid) {
-    worker->pid = peer_pid;
-    worker->same_pids = true;
-  }
-  // A worker that has a view is connecting again; what it was told before, it was told by this
-  // connection's forerunner.
-  const Epoch epoch = fields::Unsigned(hello, "epoch");
-  if (epoch == 0 && HasGivenUp(*worker)) Replace(*worker);
-  worker->installed = epoch;
-  worker->sent = epoch;
-  if (!options_.without.Has(GlueClause::kGivenCounts))
-    worker->sent = std::max(epoch, fields::Unsigned(hello, "given"));
-  worker->stop_sent = 0;
-  // One that a newer view has left out says `enter` when it has heard of that.
-  worker->ready = worker->ready || view().Lists(*worker);
+  WorkerProcess* worker = processes_.Find(hello.standby, hello.slot, hello.incarnation);
+  if (worker == nullptr) worker = processes_.Add(hello.slot, hello.incarnation);
+  worker->connection.Open(connection, hello.standby, hello.keeps_timeline);
+  worker->liveness.ConnectionOpened(now);
+  worker->identity.NamedByItself(hello.pid, peer_pid);
+  worker->tcp = hello.tcp;
+  worker->shm = hello.shm;
+  NoteLibrary(hello.library.value_or(""), options_.version, worker);
+  if (hello.epoch == 0 && view().HasBuilt(*worker)) launcher_.KillFenced(*worker);
+  const bool given_counts = !options_.without.Has(GlueClause::kGivenCounts);
+  worker->views.Reconnected(hello.epoch, given_counts ? hello.given : 0);
+  worker->stage.Reconnected(view().Lists(*worker));
   orders_.Welcome(worker);
   callbacks_.changed();
 }
@@ -119,7 +107,7 @@ void WorkerTable::OnFrame(uint64_t connection, const json& frame, SteadyTime now
   if (launcher_.Is(connection)) return OnLauncherFrame(frame, now);
   WorkerProcess* worker = processes_.ByConnection(connection);
   if (worker == nullptr) return;
-  worker->heard = now;
+  worker->liveness.Heard(now);
   OnWorkerFrame(worker, frame);
 }
 
@@ -128,9 +116,8 @@ void WorkerTable::OnClosed(uint64_t connection, SteadyTime now) {
   timelines_.OnClosed(connection);
   WorkerProcess* worker = processes_.ByConnection(connection);
   if (worker == nullptr) return;
-  worker->connection = 0;
-  worker->welcomed = false;
-  worker->closed_at = now;
+  worker->connection.Close();
+  worker->liveness.ConnectionClosed(now);
   Tick(now);
 }
 
@@ -165,47 +152,45 @@ void WorkerTable::OnLauncherFrame(const json& frame, SteadyTime now) {
 void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
   const std::string type = fields::Text(frame, "t");
   const Epoch epoch = fields::Unsigned(frame, "epoch");
+  const Epoch holds = fields::Unsigned(frame, "holds");  // in a `ping` or a `stopped`
   if (type == "ping") {
-    ReadProgress(frame, worker);
-    callbacks_.send(worker->connection, {{"t", "pong"}, {"n", fields::Integer(frame, "n")}});
+    worker->figures.TakePing(frame);
+    callbacks_.send(worker->connection.id(), worker_link::PongFrame(fields::Integer(frame, "n")));
     // `rebuilt` says it sooner, but may be lost with a sidecar, and joiners don't send it.
     const Epoch ran = fields::Unsigned(frame, "ran");
     if (ran > ran_) callbacks_.ran(ran_ = ran);
-    if (ReadHolds(frame, worker)) callbacks_.changed();
+    if (worker->views.Holds(holds)) callbacks_.changed();
   } else if (type == "enter") {
     OnEnter(worker, frame);
   } else if (type == "stopped") {
-    worker->stopped = std::max(worker->stopped, epoch);
-    // Before what waits for the stop looks who has the state.
-    if (ReadHolds(frame, worker)) callbacks_.changed();
+    worker->views.Stopped(epoch);
+    // The membership has to know who has the job's state before it hears that all have stopped.
+    if (worker->views.Holds(holds)) callbacks_.changed();
     orders_.CheckAnswers();
   } else if (type == "installed") {
-    worker->installed = std::max(worker->installed, epoch);
+    worker->views.Installed(epoch);
   } else if (type == "boundary") {
-    worker->boundary = std::max(worker->boundary, epoch);
-    worker->step = fields::Unsigned(frame, "step");
+    worker->views.AtBoundary(epoch);
+    worker->figures.AtStep(fields::Unsigned(frame, "step"));
     orders_.CheckAnswers();
-  } else if (type == "suspect") {
-    callbacks_.suspects(epoch, static_cast<int>(fields::Integer(frame, "rank", -1)),
-                        fields::Text(frame, "reason"));
-  } else if (type == "broken") {
-    callbacks_.broken(epoch, static_cast<int>(fields::Integer(frame, "rank", -1)),
-                      fields::Text(frame, "reason"));
+  } else if (type == "suspect" || type == "broken") {
+    const worker_link::ViewTrouble trouble = worker_link::ReadViewTrouble(frame);
+    (trouble.broken ? callbacks_.broken : callbacks_.suspects)(epoch, trouble.rank, trouble.reason);
   } else if (type == "rebuilt") {
-    worker->step = fields::Unsigned(frame, "step");
-    callbacks_.rebuilt(ReadRebuilt(frame));
+    worker->figures.AtStep(fields::Unsigned(frame, "step"));
+    callbacks_.rebuilt(worker_link::ReadRebuilt(frame));
   } else if (type == "timeline") {
     timelines_.OnPiece(*worker, frame);
   } else if (type == "resting") {
-    worker->resting = true;
+    worker->stage.Rests(true);
   } else if (type == "woken") {
-    worker->resting = false;
+    worker->stage.Rests(false);
   } else if (type == "finished") {
-    worker->finished = true;
+    worker->stage.Finished();
     // One that rests may not have heard yet of the newest view.
-    callbacks_.finished(worker->resting ? std::max(epoch, view().epoch()) : epoch);
+    callbacks_.finished(worker->stage.resting() ? std::max(epoch, view().epoch()) : epoch);
   } else if (type == "bye") {
-    worker->left = true;
+    worker->stage.Left();
   }
 }
 
@@ -214,38 +199,27 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
 void WorkerTable::CheckRest(const job::WorkerExit& exit) {
   if (exit.exit_code != 0 || exit.signal != 0) return;
   WorkerProcess* worker = processes_.Find(exit.standby, exit.slot, exit.incarnation);
-  if (worker == nullptr || !worker->resting || worker->finished || !view().Lists(*worker)) return;
-  worker->finished = true;
+  if (worker == nullptr || !worker->stage.resting() || worker->stage.finished() ||
+      !view().Lists(*worker))
+    return;
+  worker->stage.Finished();
   callbacks_.finished(view().epoch());
 }
 
 void WorkerTable::OnEnter(WorkerProcess* worker, const json& frame) {
-  if (HasGivenUp(*worker)) return Replace(*worker);
-  worker->loads = fields::Flag(frame, "state", true);
-  if (std::exchange(worker->ready, true)) return;
-  callbacks_.changed();
-}
-
-// Only a worker that its fence has stopped asks to be let in though it had built the newest view.
-bool WorkerTable::HasGivenUp(const WorkerProcess& worker) const {
-  return view().Lists(worker) && worker.installed >= view().epoch();
-}
-
-// The others may wait for its rank: a new process joins, where this one could only be waited for.
-void WorkerTable::Replace(const WorkerProcess& worker) {
-  launcher_.Kill(worker, "fenced: this sidecar did not answer it for long", /*by_us=*/true);
+  if (view().HasBuilt(*worker)) return launcher_.KillFenced(*worker);
+  if (worker->stage.Enter(worker_link::TakesState(frame))) callbacks_.changed();
 }
 
 void WorkerTable::Tick(SteadyTime now) {
   const std::vector<WorkerProcess> all_dead = watch_.Tick(now, view());
   if (all_dead.empty()) return;
   for (const WorkerProcess& dead : all_dead) {
-    if (dead.connection != 0)
-      callbacks_.refuse(dead.connection, "no ping for longer than the fence");
+    if (dead.connection.open())
+      callbacks_.refuse(dead.connection.id(), "no ping for longer than the fence");
     // It may only be stopped; fenced it is of no use, and a new process is.
-    const bool ended = dead.closed_at && dead.same_pids && ProcessEnded(dead.pid);
-    if (!ended && !dead.left && !dead.finished)
-      launcher_.Kill(dead, "silent for longer than the fence");
+    const bool ended = dead.liveness.closed_at() && dead.identity.HasEnded();
+    if (!ended && !dead.stage.over()) launcher_.Kill(dead, "silent for longer than the fence");
   }
   callbacks_.changed();
   orders_.CheckAnswers();

@@ -41,6 +41,7 @@ class WorkerTable {
   std::chrono::milliseconds fence() const { return options_.fence; }
 
   WorkerOrders& orders() { return orders_; }
+  const WorkerOrders& orders() const { return orders_; }
   LauncherPeer& launcher() { return launcher_; }
   const LauncherPeer& launcher() const { return launcher_; }
   const WorkerProcesses& processes() const { return processes_; }
@@ -49,16 +50,12 @@ class WorkerTable {
 
  private:
   void OnLauncherHello(uint64_t connection, const nlohmann::json& hello, SteadyTime now);
-  void OnWorkerHello(uint64_t connection, const nlohmann::json& hello, int peer_pid,
+  void OnWorkerHello(uint64_t connection, const nlohmann::json& frame, int peer_pid,
                      SteadyTime now);
-  void NoteLibrary(const std::string& version, WorkerProcess* worker) const;
   void OnLauncherFrame(const nlohmann::json& frame, SteadyTime now);
   void CheckRest(const job::WorkerExit& exit);
   void OnEnter(WorkerProcess* worker, const nlohmann::json& frame);
   void OnWorkerFrame(WorkerProcess* worker, const nlohmann::json& frame);
-  // It will not use the view any more that this pod still lists it in.
-  bool HasGivenUp(const WorkerProcess& worker) const;
-  void Replace(const WorkerProcess& worker);
 
   const WorkerTableOptions options_;
   const WorkerTableCallbacks callbacks_;

@@ -16,7 +16,7 @@ constexpr int kFirstWithoutRank = 100'000;
 constexpr size_t kLeastBytes = 4096;
 
 bool CanTell(const WorkerProcess& worker) {
-  return !worker.standby() && worker.welcomed && worker.keeps_timeline;
+  return !worker.standby() && worker.connection.welcomed() && worker.connection.keeps_timeline();
 }
 
 }  // namespace
@@ -80,15 +80,16 @@ std::shared_ptr<TimelineGathering> WorkerTimelines::Ask(const TimelineAsk& ask,
   under_way_.push_back(gathering);
   for (const WorkerProcess& worker : workers) {
     if (worker.standby()) continue;
-    WorkerTimeline expected{
-        .slot = worker.slot, .incarnation = worker.incarnation, .rank = view.RankOf(worker)};
-    expected.process = expected.rank >= 0 ? expected.rank : kFirstWithoutRank + worker.slot;
-    if (!worker.welcomed) {
+    WorkerTimeline expected{.slot = worker.slot(),
+                            .incarnation = worker.identity.incarnation(),
+                            .rank = view.RankOf(worker)};
+    expected.process = expected.rank >= 0 ? expected.rank : kFirstWithoutRank + worker.slot();
+    if (!worker.connection.welcomed()) {
       expected.missing = "it is not connected";
-    } else if (!worker.keeps_timeline) {
+    } else if (!worker.connection.keeps_timeline()) {
       expected.missing = "it keeps no timeline";
     } else {
-      expected.connection = worker.connection;
+      expected.connection = worker.connection.id();
     }
     gathering->Expect(expected);
     if (expected.connection == 0) continue;
@@ -109,7 +110,7 @@ void WorkerTimelines::Forget(uint64_t number) {
 void WorkerTimelines::OnPiece(const WorkerProcess& worker, const nlohmann::json& frame) {
   const uint64_t request = fields::Unsigned(frame, "request");
   for (const auto& gathering : under_way_) {
-    if (gathering->number() == request) gathering->OnPiece(worker.connection, frame);
+    if (gathering->number() == request) gathering->OnPiece(worker.connection.id(), frame);
   }
 }
 

@@ -68,8 +68,9 @@ class WorkerTimelines {
 
   explicit WorkerTimelines(SendFrame send);
 
-  // Null: as many as there may be are under way. One is so until its workers have told all or its
-  // time is over, whoever lets go of it before, and until its asker does.
+  // Null: as many as there may be are under way. A gathering is under way until its workers have
+  // told all or its time is over, even if its asker has let go of it before; and as long as its
+  // asker holds it.
   std::shared_ptr<TimelineGathering> Ask(const TimelineAsk& ask,
                                          const std::vector<WorkerProcess>& workers,
                                          const PodView& view, SteadyTime now);

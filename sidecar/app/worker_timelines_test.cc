@@ -30,13 +30,10 @@ class WorkerTimelinesTest : public testing::Test {
   }
 
   WorkerProcess& Worker(int slot, uint64_t connection) {
-    WorkerProcess worker;
-    worker.slot = slot;
-    worker.incarnation = 1;
-    worker.connection = connection;
-    worker.welcomed = worker.keeps_timeline = true;
-    workers_.push_back(worker);
-    return workers_.back();
+    WorkerProcess& worker = workers_.emplace_back(slot, 1);
+    worker.connection.Open(connection, /*says_standby=*/false, /*keeps_timeline=*/true);
+    worker.connection.Welcomed();
+    return worker;
   }
   std::shared_ptr<TimelineGathering> Ask() {
     sent_.clear();
@@ -99,8 +96,9 @@ TEST_F(WorkerTimelinesTest, WhatTheWorkersTellIsOneDocument) {
 }
 
 TEST_F(WorkerTimelinesTest, WhoDoesNotTellIsNamedAndSkipped) {
-  workers_[1].keeps_timeline = false;
-  Worker(3, 0).welcomed = false;
+  workers_[1].connection.Open(11, false, /*keeps_timeline=*/false);
+  workers_[1].connection.Welcomed();
+  Worker(3, 0).connection.Close();
   WorkerProcess& standby = Worker(-1, 14);
   (void)standby;
   const auto gathering = Ask();

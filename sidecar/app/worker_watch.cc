@@ -1,6 +1,5 @@
 #include "sidecar/app/worker_watch.h"
 
-#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,8 +12,6 @@ using nlohmann::json;
 
 namespace {
 
-// How long a worker may say nothing before the launcher is asked what it does: three pings.
-constexpr int kPingsMissed = 3;
 // A longer time between two ticks, which come four times a second, is this process's own
 // standstill.
 constexpr std::chrono::milliseconds kLongTick{1000};
@@ -23,7 +20,7 @@ constexpr std::chrono::milliseconds kLongTickForLauncher{350};
 
 // One that is in no view may connect when it likes.
 bool IsWaitedFor(const WorkerProcess& worker, const PodView& view) {
-  return !worker.standby() && (worker.connection != 0 || view.Lists(worker));
+  return !worker.standby() && (worker.connection.open() || view.Lists(worker));
 }
 
 }  // namespace
@@ -43,35 +40,37 @@ std::vector<WorkerProcess> WorkerWatch::Tick(SteadyTime now, const PodView& view
 void WorkerWatch::OnHalt(const ProcessName& name, bool stopped, SteadyTime now) {
   WorkerProcess* worker = processes_->Find(name.standby, name.slot, name.incarnation);
   if (worker == nullptr) return;
-  if (!stopped) return worker->halted_at.reset();
-  if (!worker->halted_at) worker->halted_at = now;
+  if (!stopped) return worker->liveness.Continued();
+  worker->liveness.Halted(now);
 }
 
 std::optional<SteadyTime> WorkerWatch::NextWake(const PodView& view) const {
   std::optional<SteadyTime> wake;
   for (const WorkerProcess& worker : processes_->all()) {
-    if (!worker.halted_at || !IsWaitedFor(worker, view)) continue;
+    if (!worker.liveness.halted_at() || !IsWaitedFor(worker, view)) continue;
     const SteadyTime at = AskedAt(worker);
     if (!wake || at < *wake) wake = at;
   }
   return wake;
 }
 
-// The others wait for it in the ring, and can't tell it from one that computes for long. A debugger
-// has its reasons; only the fence ends its patience.
+// The other ranks wait for a stopped worker in the ring, and can't tell it from one that computes
+// for long, so it is killed. One that a debugger holds is left alone until its fence.
 void WorkerWatch::OnState(const json& frame, SteadyTime now) {
   WorkerProcess* worker =
       processes_->Find(false, static_cast<int>(fields::Integer(frame, "slot", -1)),
                        fields::Unsigned(frame, "incarnation"));
   if (worker == nullptr) return;
-  // Who stands still may be the script above it; or somebody has let it go on.
-  if (fields::Text(frame, "state") != "T") return worker->halted_at.reset();
-  const auto still = now - worker->halted_at.value_or(worker->heard);
+  // The worker runs: what the signal stopped was the script that started it, or the worker has been
+  // let go on.
+  if (fields::Text(frame, "state") != "T") return worker->liveness.Continued();
+  const auto still = worker->liveness.StillFor(now);
   if (still < options_->stopped_for) return;
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(still).count();
+  const bool halted = worker->liveness.halted_at().has_value();
   launcher_->Kill(*worker, std::string("stopped by a signal, ") +
-                               (worker->halted_at ? "as its launcher heard " : "and silent for ") +
-                               std::to_string(ms) + (worker->halted_at ? " ms ago" : " ms") +
+                               (halted ? "as its launcher heard " : "and silent for ") +
+                               std::to_string(ms) + (halted ? " ms ago" : " ms") +
                                " (elasticPolicy.stoppedWorkerSeconds)");
 }
 
@@ -81,28 +80,19 @@ void WorkerWatch::ForgiveOwnSleep(SteadyTime now) {
   ticked_ = now;
   if (slept >= kLongTickForLauncher) launcher_->ForgiveSleep(slept);
   if (slept < kLongTick) return;
-  // What has been read since it woke up is of now.
-  const auto forgive = [&](SteadyTime since) { return std::min(since + slept, now); };
-  for (WorkerProcess& worker : processes_->all()) {
-    worker.heard = forgive(worker.heard);
-    worker.looked = forgive(worker.looked);
-    if (worker.closed_at) worker.closed_at = forgive(*worker.closed_at);
-    if (worker.halted_at) worker.halted_at = forgive(*worker.halted_at);
-  }
+  for (WorkerProcess& worker : processes_->all()) worker.liveness.ForgiveOwnSleep(slept, now);
 }
 
 void WorkerWatch::AskAboutThoseThatStandStill(SteadyTime now, const PodView& view) {
   for (WorkerProcess& worker : processes_->all()) {
     if (!IsWaitedFor(worker, view) || now < AskedAt(worker)) continue;
-    worker.looked = now;
+    worker.liveness.LauncherAsked(now);
     launcher_->Look(worker);
   }
 }
 
 SteadyTime WorkerWatch::AskedAt(const WorkerProcess& worker) const {
-  const SteadyTime due = worker.halted_at ? *worker.halted_at + options_->stopped_for
-                                          : worker.heard + kPingsMissed * options_->ping;
-  return std::max(due, worker.looked + options_->ping);
+  return worker.liveness.AskAt(options_->stopped_for, options_->ping);
 }
 
 }  // namespace ringmaster::app

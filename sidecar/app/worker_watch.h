@@ -13,7 +13,7 @@
 
 #include "sidecar/app/launcher_peer.h"
 #include "sidecar/app/pod_view.h"
-#include "sidecar/app/worker_frames.h"
+#include "sidecar/app/process_name.h"
 #include "sidecar/app/worker_notifier.h"
 #include "sidecar/app/worker_process.h"
 #include "sidecar/app/worker_processes.h"

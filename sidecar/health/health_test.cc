@@ -18,15 +18,12 @@ using asio::ip::tcp;
 class HttpServerTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string error;
-    server_ = HttpServer::Listen(
-        &loop_, "127.0.0.1", 0,
-        [](const HttpRequest& request) {
-          if (request.path == "/healthz") return HttpResponse{200, "text/plain", "ok\n"};
-          return HttpResponse{404, "text/plain", "no " + request.path + "\n"};
-        },
-        &error);
-    ASSERT_NE(server_, nullptr) << error;
+    auto server = HttpServer::Listen(&loop_, "127.0.0.1", 0, [](const HttpRequest& request) {
+      if (request.path == "/healthz") return HttpResponse{200, "text/plain", "ok\n"};
+      return HttpResponse{404, "text/plain", "no " + request.path + "\n"};
+    });
+    ASSERT_TRUE(server) << server.error();
+    server_ = std::move(*server);
   }
 
   std::string Ask(const std::string& request) {
@@ -63,13 +60,14 @@ TEST_F(HttpServerTest, RefusesOtherMethodsGarbageAndEndlessRequests) {
 
 TEST(HttpServer, NamesTheVariableWhenThePortIsInUse) {
   asio::io_context loop;
-  std::string error;
-  auto first = HttpServer::Listen(&loop, "127.0.0.1", 0, {}, &error);
-  ASSERT_NE(first, nullptr);
-  EXPECT_EQ(HttpServer::Listen(&loop, "127.0.0.1", first->port(), {}, &error), nullptr);
-  EXPECT_NE(error.find("RINGMASTER_HTTP_PORT"), std::string::npos) << error;
-  EXPECT_EQ(HttpServer::Listen(&loop, "nohost", 0, {}, &error), nullptr);
-  EXPECT_NE(error.find("RINGMASTER_BIND"), std::string::npos) << error;
+  auto first = HttpServer::Listen(&loop, "127.0.0.1", 0, {});
+  ASSERT_TRUE(first) << first.error();
+  const auto taken = HttpServer::Listen(&loop, "127.0.0.1", (*first)->port(), {});
+  ASSERT_FALSE(taken);
+  EXPECT_NE(taken.error().find("RINGMASTER_HTTP_PORT"), std::string::npos) << taken.error();
+  const auto nowhere = HttpServer::Listen(&loop, "nohost", 0, {});
+  ASSERT_FALSE(nowhere);
+  EXPECT_NE(nowhere.error().find("RINGMASTER_BIND"), std::string::npos) << nowhere.error();
 }
 
 TEST(Metrics, AreServedAsPrometheusReadsThem) {

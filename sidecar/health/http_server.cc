@@ -19,11 +19,12 @@ class ServerOnTheLoop final : public HttpServer {
 
 }  // namespace
 
-std::unique_ptr<HttpServer> HttpServer::Listen(
+tl::expected<std::unique_ptr<HttpServer>, std::string> HttpServer::Listen(
     asio::io_context* loop, const std::string& host, int port,
-    std::function<HttpResponse(const HttpRequest&)> answer, std::string* error) {
+    std::function<HttpResponse(const HttpRequest&)> answer) {
   asio::ip::tcp::acceptor acceptor(*loop);
-  if (!net::ListenOn(&acceptor, host, port, "RINGMASTER_HTTP_PORT", error)) return nullptr;
+  const auto listens = net::ListenOn(&acceptor, host, port, "RINGMASTER_HTTP_PORT");
+  if (!listens) return tl::unexpected(listens.error());
   return std::make_unique<ServerOnTheLoop>(
       http::Server::Start(std::move(acceptor), std::move(answer)));
 }

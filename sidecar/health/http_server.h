@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <tl/expected.hpp>
 
 #include "common/http/server.h"
 
@@ -22,9 +23,9 @@ using HttpResponse = http::Response;
 
 class HttpServer {
  public:
-  static std::unique_ptr<HttpServer> Listen(
+  static tl::expected<std::unique_ptr<HttpServer>, std::string> Listen(
       asio::io_context* loop, const std::string& host, int port,
-      std::function<HttpResponse(const HttpRequest& request)> answer, std::string* error);
+      std::function<HttpResponse(const HttpRequest& request)> answer);
   virtual ~HttpServer() = default;
   virtual int port() const = 0;
   virtual void Stop() = 0;

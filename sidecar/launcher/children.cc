@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sidecar/launcher/frames.h"
+#include "sidecar/launcher/clock.h"
 #include "sidecar/launcher/log.h"
 
 namespace ringmaster::launcher {

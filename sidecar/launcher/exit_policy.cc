@@ -11,48 +11,49 @@ namespace {
 using failure_policy::Rule;
 using nlohmann::json;
 
-bool ParseRule(const json& text, size_t index, std::vector<Rule>* rules, std::string* error) {
+tl::expected<Rule, std::string> ParseRule(const json& text, size_t index) {
   std::string where = "RINGMASTER_FAILURE_POLICY: rules[" + std::to_string(index) + "]";
-  if (!text.is_object()) return *error = where + " is not an object", false;
+  if (!text.is_object()) return tl::unexpected(where + " is not an object");
   Rule rule;
   json action = text.value("action", json());
   const auto known =
       action.is_string() ? failure_policy::ParseAction(action.get<std::string>()) : std::nullopt;
   if (!known) {
-    return *error = where + ".action is " + action.dump() +
-                    ", allowed are RestartWorker, ReplacePod, FailJob, Ignore",
-           false;
+    return tl::unexpected(where + ".action is " + action.dump() +
+                          ", allowed are RestartWorker, ReplacePod, FailJob, Ignore");
   }
   rule.action = *known;
   json codes = text.value("onExitCodes", json::array());
-  if (!codes.is_array()) return *error = where + ".onExitCodes is not a list of integers", false;
+  if (!codes.is_array()) return tl::unexpected(where + ".onExitCodes is not a list of integers");
   for (const json& code : codes) {
     if (!code.is_number_integer()) {
-      return *error = where + ".onExitCodes has " + code.dump() + ", an integer is expected", false;
+      return tl::unexpected(where + ".onExitCodes has " + code.dump() + ", an integer is expected");
     }
     rule.on_exit_codes.push_back(code.get<int>());
   }
-  if (!rule.on_exit_codes.empty()) rules->push_back(std::move(rule));
-  return true;
+  return rule;
 }
 
 }  // namespace
 
-bool ParseFailurePolicy(const std::string& text, std::vector<Rule>* rules, std::string* error) {
-  rules->clear();
-  if (text.empty()) return true;
+tl::expected<std::vector<Rule>, std::string> ParseFailurePolicy(const std::string& text) {
+  std::vector<Rule> rules;
+  if (text.empty()) return rules;
   const auto parsed = fields::Parse(text, "RINGMASTER_FAILURE_POLICY");
-  if (!parsed) return *error = parsed.error(), false;
+  if (!parsed) return tl::unexpected(parsed.error());
   if (!parsed->is_object() && !parsed->is_null()) {
-    return *error = "RINGMASTER_FAILURE_POLICY is not a JSON object: '" + text + "'", false;
+    return tl::unexpected("RINGMASTER_FAILURE_POLICY is not a JSON object: '" + text + "'");
   }
   json list = parsed->is_null() ? json::array() : parsed->value("rules", json::array());
-  if (list.is_null()) return true;
-  if (!list.is_array()) return *error = "RINGMASTER_FAILURE_POLICY: rules is not a list", false;
+  if (list.is_null()) return rules;
+  if (!list.is_array())
+    return tl::unexpected(std::string("RINGMASTER_FAILURE_POLICY: rules is not a list"));
   for (size_t i = 0; i < list.size(); ++i) {
-    if (!ParseRule(list[i], i, rules, error)) return false;
+    auto rule = ParseRule(list[i], i);
+    if (!rule) return tl::unexpected(rule.error());
+    if (!rule->on_exit_codes.empty()) rules.push_back(std::move(*rule));
   }
-  return true;
+  return rules;
 }
 
 ExitDecision DecideOnExit(const std::vector<Rule>& rules, int exit_code) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <tl/expected.hpp>
 #include <vector>
 
 #include "common/failure_policy/failure_policy.h"
@@ -17,10 +18,10 @@ struct ExitDecision {
 };
 
 // Parses RINGMASTER_FAILURE_POLICY; empty text: no rules. Only rules about exit codes are the
-// launcher's; rules about pod reasons (Evicted, ...) are the operator's. On bad input returns false
-// and `error` names the field, the value and what is allowed.
-bool ParseFailurePolicy(const std::string& text, std::vector<failure_policy::Rule>* rules,
-                        std::string* error);
+// launcher's; rules about pod reasons (Evicted, ...) are the operator's. The error names the field,
+// the value and what is allowed.
+tl::expected<std::vector<failure_policy::Rule>, std::string> ParseFailurePolicy(
+    const std::string& text);
 
 // `exit_code` is 128+n for signal n.
 ExitDecision DecideOnExit(const std::vector<failure_policy::Rule>& rules, int exit_code);

@@ -11,17 +11,15 @@ using failure_policy::Action;
 using Rules = std::vector<failure_policy::Rule>;
 
 Rules Parse(const std::string& text) {
-  Rules policy;
-  std::string error;
-  EXPECT_TRUE(ParseFailurePolicy(text, &policy, &error)) << error;
-  return policy;
+  const auto policy = ParseFailurePolicy(text);
+  EXPECT_TRUE(policy) << policy.error();
+  return policy.value_or(Rules());
 }
 
 std::string ParseError(const std::string& text) {
-  Rules policy;
-  std::string error;
-  EXPECT_FALSE(ParseFailurePolicy(text, &policy, &error)) << text;
-  return error;
+  const auto policy = ParseFailurePolicy(text);
+  EXPECT_FALSE(policy) << text;
+  return policy ? "" : policy.error();
 }
 
 TEST(ExitPolicyTest, RestartsOnSignalsAndFailsOnCodesWithoutRules) {

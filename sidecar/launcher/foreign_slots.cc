@@ -22,17 +22,8 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds kSettle{500};
 // Between TERM, in which a script may write its checkpoint, and KILL.
 constexpr seconds kEndGrace{5};
-// When a process dies the others' collectives fail, and so do they. By then the sidecar knows of
-// the death, even of a pod's that went without a word, and has stopped the view.
-constexpr seconds kExplain{5};
-// Between the first word that a view is broken and the end of that view, at least: the patience of
-// the sidecar.
-constexpr milliseconds kBreaks{1500};
 // Until the sidecar says that the job finishes.
 constexpr seconds kUntilFinish{10};
-
-// What nobody does because a connection broke. Abort is how some libraries end for that.
-bool IsOwnFailure(const ChildExit& exit) { return exit.signal != 0 && exit.signal != SIGABRT; }
 
 }  // namespace
 
@@ -77,7 +68,11 @@ void ForeignSlots::Poll(TimePoint now) {
     if (seat.stand_in != nullptr) seat.stand_in->Poll(now);
     if (TakeDue(&seat.kill_at, now)) parts_.children->Signal(seat.slot, SIGKILL);
   }
-  JudgeDue(now);
+  while (!parts_.shutdown->ending()) {
+    const auto failed = unexplained_.TakeDue(now);
+    if (!failed) break;
+    ActOnFailure(&seats_[static_cast<size_t>(failed->child.slot)], *failed);
+  }
   for (Seat& seat : seats_) {
     if (!Runs(seat) && TakeDue(&seat.start_at, now)) StartProcess(&seat, now);
   }
@@ -95,8 +90,8 @@ TimePoint ForeignSlots::NextWake() const {
     if (seat.stand_in != nullptr) wake = std::min(wake, seat.stand_in->wake_at());
     if (seat.start_at && !Runs(seat)) wake = std::min(wake, *seat.start_at);
     if (seat.kill_at) wake = std::min(wake, *seat.kill_at);
-    if (seat.unexplained) wake = std::min(wake, seat.unexplained->judge_at);
   }
+  if (const auto due = unexplained_.NextWake()) wake = std::min(wake, *due);
   return wake;
 }
 
@@ -179,11 +174,10 @@ void ForeignSlots::Kill(int64_t slot, int64_t incarnation, const std::string& re
 
 void ForeignSlots::Renew(Seat* seat, const std::string& reason, bool by_us) {
   Log("replacing a worker", {{"slot", std::to_string(seat->slot)}, {"reason", reason}});
-  Explain(seat);
+  ExplainByAnother(seat);
   seat->start_at.reset();
   seat->world.reset();
-  seat->renewing = true;
-  seat->renewed_by_us = by_us;
+  seat->renewal = Renewal{.by_us = by_us};
   if (!Runs(*seat)) return FinishRenewal(seat);
   parts_.children->Signal(seat->slot, SIGKILL);
 }
@@ -193,8 +187,9 @@ void ForeignSlots::FinishRenewal(Seat* seat) {
   ChildExit exit{.pid = 0, .child = {}, .exit_code = 128 + SIGKILL, .signal = SIGKILL};
   exit.child.slot = seat->slot;
   exit.child.incarnation = slot.incarnation;
-  Report(exit, /*restarting=*/true, seat->renewed_by_us, /*stays=*/false, "");
-  seat->renewing = seat->told_to_end = false;
+  Report(exit, /*restarting=*/true, seat->renewal->by_us, /*stays=*/false, "");
+  seat->renewal.reset();
+  seat->told_to_end = false;
   seat->stand_in->Renew(++slot.incarnation, Clock::now());
   parts_.link->Send(StartedFrame(seat->slot, slot.incarnation, 0, Clock::now()));
 }
@@ -212,7 +207,7 @@ void ForeignSlots::OnExit(const ChildExit& exit) {
     slot.closed = true;
     if (!told && !parts_.shutdown->stopping()) parts_.shutdown->SetExitCode(exit.exit_code);
     if (told) seat.stand_in->Stopped();
-  } else if (seat.renewing) {
+  } else if (seat.renewal) {
     FinishRenewal(&seat);
   } else if (told) {
     Report(exit, /*restarting=*/true, /*by_us=*/true, /*stays=*/true, "");
@@ -227,15 +222,14 @@ void ForeignSlots::OnExit(const ChildExit& exit) {
 }
 
 void ForeignSlots::OnFailure(Seat* seat, const ChildExit& exit) {
-  if (IsOwnFailure(exit)) return Judge(seat, exit);
-  const TimePoint now = Clock::now();
-  seat->unexplained = Failure{.exit = exit, .at = now, .judge_at = now + kExplain};
-  if (seat->world && seat->world->epoch <= broken_) return Explain(seat);
-  // Whoever was first, the job goes on in another view. The others' errors, which may fail the job,
-  // have to be explained by the end of this one.
+  if (!MayFollowAnother(exit)) return ActOnFailure(seat, exit);
+  unexplained_.Add(exit, Clock::now());
+  if (seat->world && seat->world->epoch <= broken_) return ExplainByAnother(seat);
+  // Whichever process was the first to fail, the job goes on in another view. An error that may
+  // fail the job has to wait: the end of this view may explain it.
   const ExitDecision decision = DecideOnExit(parts_.options->rules, exit.exit_code);
   if (decision.action == Action::kFailJob) return;
-  seat->unexplained->broke = true;
+  unexplained_.BrokeView(seat->slot);
   Break(seat, exit);
 }
 
@@ -246,55 +240,38 @@ void ForeignSlots::Break(Seat* seat, const ChildExit& exit) {
   seat->stand_in->Broken("its process exited with " + std::to_string(exit.exit_code));
 }
 
-// A view that ends sooner than our word can end it has been broken before: that explains the
-// failure. Else it was the first one, and Poll judges it: not here, where its stand-in calls us.
+// A failure that the end of the view does not explain is left to Poll: here its stand-in calls us,
+// which that failure may end.
 void ForeignSlots::OnViewOver(Seat* seat) {
-  if (!seat->unexplained) return;
-  Failure& failure = *seat->unexplained;
-  if (!failure.broke || Clock::now() - failure.at < kBreaks) return Explain(seat);
-  failure.judge_at = failure.at;
+  if (unexplained_.OnViewOver(seat->slot, Clock::now())) ExplainByAnother(seat);
 }
 
-// The first failure first: it explains those that came after it.
-void ForeignSlots::JudgeDue(TimePoint now) {
-  while (!parts_.shutdown->ending()) {
-    Seat* first = nullptr;
-    for (Seat& seat : seats_) {
-      if (!seat.unexplained || now < seat.unexplained->judge_at) continue;
-      if (first == nullptr || seat.unexplained->at < first->unexplained->at) first = &seat;
-    }
-    if (first == nullptr) return;
-    Judge(first, std::exchange(first->unexplained, {})->exit);
-  }
-}
-
-// When the job finishes nobody else's death is to be heard of any more. When the pod is stopped it
-// has failed by another process, or goes away, which says nothing of the script.
+// When the job finishes, no death that could explain a failure is to be heard of any more: the
+// failure counts. When the pod is stopped, another process of it has failed, or it goes away, which
+// says nothing of the script.
 void ForeignSlots::OnEnding() {
   for (Seat& seat : seats_) {
-    if (parts_.shutdown->stopping()) Explain(&seat);
-    if (!seat.unexplained) continue;
-    const ChildExit exit = std::exchange(seat.unexplained, {})->exit;
+    if (parts_.shutdown->stopping()) ExplainByAnother(&seat);
+    const auto exit = unexplained_.Take(seat.slot);
+    if (!exit) continue;
     const std::string why = "it failed just before the job finished";
     Log("worker exited", {{"slot", std::to_string(seat.slot)},
-                          {"exit_code", std::to_string(exit.exit_code)},
+                          {"exit_code", std::to_string(exit->exit_code)},
                           {"reason", why}});
-    Report(exit, /*restarting=*/false, /*by_us=*/false, /*stays=*/true, why);
-    parts_.shutdown->SetExitCode(exit.exit_code);
+    Report(*exit, /*restarting=*/false, /*by_us=*/false, /*stays=*/true, why);
+    parts_.shutdown->SetExitCode(exit->exit_code);
   }
 }
 
-// It failed because another one did.
-void ForeignSlots::Explain(Seat* seat) {
-  if (!seat->unexplained) return;
-  const ChildExit exit = std::exchange(seat->unexplained, {})->exit;
+void ForeignSlots::ExplainByAnother(Seat* seat) {
+  const auto exit = unexplained_.Take(seat->slot);
+  if (!exit) return;
   Log("worker exited after another one",
-      {{"slot", std::to_string(seat->slot)}, {"exit_code", std::to_string(exit.exit_code)}});
-  Report(exit, /*restarting=*/true, /*by_us=*/true, /*stays=*/true, "");
+      {{"slot", std::to_string(seat->slot)}, {"exit_code", std::to_string(exit->exit_code)}});
+  Report(*exit, /*restarting=*/true, /*by_us=*/true, /*stays=*/true, "");
 }
 
-// It failed by itself.
-void ForeignSlots::Judge(Seat* seat, const ChildExit& exit) {
+void ForeignSlots::ActOnFailure(Seat* seat, const ChildExit& exit) {
   const ExitDecision decision = DecideOnExit(parts_.options->rules, exit.exit_code);
   const bool restart = decision.action == Action::kRestartWorker;
   Report(exit, restart, /*by_us=*/false, /*stays=*/restart, decision.reason);
@@ -305,7 +282,7 @@ void ForeignSlots::Judge(Seat* seat, const ChildExit& exit) {
   if (restart) {
     Break(seat, exit);
     for (Seat& other : seats_) {
-      if (other.world && other.world->epoch <= broken_) Explain(&other);
+      if (other.world && other.world->epoch <= broken_) ExplainByAnother(&other);
     }
   } else if (decision.action == Action::kIgnore) {
     (*parts_.slots)[seat->slot].closed = true;

@@ -27,6 +27,7 @@
 #include "sidecar/launcher/shutdown.h"
 #include "sidecar/launcher/slots.h"
 #include "sidecar/launcher/stand_in.h"
+#include "sidecar/launcher/unexplained_failures.h"
 #include "sidecar/launcher/world.h"
 
 namespace ringmaster::launcher {
@@ -53,16 +54,15 @@ class ForeignSlots {
   void OnExit(const ChildExit& exit);
   // The sidecar wants another worker in this place.
   void Kill(int64_t slot, int64_t incarnation, const std::string& reason, bool by_us);
-  // Nothing starts any more: what waits to be judged is settled now.
+  // Nothing starts any more: failures that wait for an explanation are settled now.
   void OnEnding();
   // For `hello`: stand-ins live as long as the launcher.
   nlohmann::json Running() const;
 
  private:
-  struct Failure {
-    ChildExit exit;
-    TimePoint at{}, judge_at{};
-    bool broke = false;  // it broke the view: nobody waits for the judgement
+  // Another worker comes in this place.
+  struct Renewal {
+    bool by_us = false;  // it is no failure of the worker that goes
   };
   struct Seat {
     int slot = 0;
@@ -71,11 +71,8 @@ class ForeignSlots {
     std::optional<World> world;         // that a process runs in, or is about to
     std::optional<TimePoint> start_at, kill_at;
     bool told_to_end = false;
-    bool leaving = false;   // by plan
-    bool renewing = false;  // another worker comes in this place
-    bool renewed_by_us = false;
-    // It failed, maybe only because another one of this world did before.
-    std::optional<Failure> unexplained;
+    bool leaving = false;  // by plan
+    std::optional<Renewal> renewal;
     int starts = 0;
   };
 
@@ -89,15 +86,17 @@ class ForeignSlots {
   void OnFailure(Seat* seat, const ChildExit& exit);
   void Break(Seat* seat, const ChildExit& exit);
   void OnViewOver(Seat* seat);
-  void JudgeDue(TimePoint now);
-  void Judge(Seat* seat, const ChildExit& exit);
-  void Explain(Seat* seat);
+  // Acts on a failure that no other one explains.
+  void ActOnFailure(Seat* seat, const ChildExit& exit);
+  // If this one failed, it did because another one had.
+  void ExplainByAnother(Seat* seat);
   void Report(const ChildExit& exit, bool restarting, bool by_us, bool stays,
               const std::string& why);
   bool Runs(const Seat& seat) const;
 
   const Parts parts_;
   std::vector<Seat> seats_;
+  UnexplainedFailures unexplained_;
   uint64_t broken_ = 0;  // the newest view that a process of this pod has broken
 };
 

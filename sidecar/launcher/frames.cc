@@ -9,10 +9,6 @@ namespace ringmaster::launcher {
 
 using nlohmann::json;
 
-int64_t MonotonicUs(TimePoint at) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(at.time_since_epoch()).count();
-}
-
 json StartedFrame(int slot, uint64_t incarnation, pid_t pid, TimePoint began) {
   return {{"t", "started"},
           {"slot", slot},

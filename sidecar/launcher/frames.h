@@ -6,11 +6,9 @@
 #include <string>
 
 #include "sidecar/launcher/children.h"
+#include "sidecar/launcher/clock.h"
 
 namespace ringmaster::launcher {
-
-// By the machine's monotonic clock. Containers of one pod share it, so the sidecar can compare.
-int64_t MonotonicUs(TimePoint at);
 
 // `slot` below 0: a standby.
 nlohmann::json StartedFrame(int slot, uint64_t incarnation, pid_t pid, TimePoint began);

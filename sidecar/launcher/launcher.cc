@@ -27,7 +27,7 @@ constexpr seconds kFinishGrace{1};
 // After a failure nothing is worth waiting for, but scripts may want to flush a log.
 constexpr seconds kFailureGrace{3};
 constexpr seconds kLongestWait{60};
-// For whoever reads our output to take the rest.
+// How long the reader of the launcher's output gets to take what is left of it.
 constexpr seconds kLastWords{2};
 
 }  // namespace

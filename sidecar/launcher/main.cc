@@ -3,11 +3,10 @@
 #include "sidecar/launcher/log.h"
 
 int main(int argc, char** argv, char** environment) {
-  ringmaster::launcher::Options options;
-  std::string error;
-  if (!ringmaster::launcher::ParseOptions(argc, argv, environment, &options, &error)) {
-    ringmaster::launcher::LogError(error);
+  auto options = ringmaster::launcher::ParseOptions(argc, argv, environment);
+  if (!options) {
+    ringmaster::launcher::LogError(options.error());
     return 2;
   }
-  return ringmaster::launcher::Launcher(std::move(options)).Run();
+  return ringmaster::launcher::Launcher(std::move(*options)).Run();
 }

@@ -27,17 +27,18 @@ std::string Lookup(const std::vector<std::string>& environment, std::string_view
   return "";
 }
 
-bool ReadInt(const std::vector<std::string>& environment, const char* name, int low, int high,
-             int* value, std::string* error) {
+using Read = tl::expected<void, std::string>;
+
+Read ReadInt(const std::vector<std::string>& environment, const char* name, int low, int high,
+             int* value) {
   std::string text = Lookup(environment, name);
-  if (text.empty()) return true;
+  if (text.empty()) return {};
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), *value);
   if (code == std::errc() && end == text.data() + text.size() && *value >= low && *value <= high) {
-    return true;
+    return {};
   }
-  *error = std::string(name) + " is '" + text + "', an integer from " + std::to_string(low) +
-           " to " + std::to_string(high) + " is expected";
-  return false;
+  return tl::unexpected(std::string(name) + " is '" + text + "', an integer from " +
+                        std::to_string(low) + " to " + std::to_string(high) + " is expected");
 }
 
 // `dir` comes before what the image or the user has under that name. Setting the variable in the
@@ -52,36 +53,34 @@ void PrefixPath(std::vector<std::string>* environment, const std::string& name,
   environment->push_back(name + "=" + dir + (rest.empty() ? "" : ":" + rest));
 }
 
-bool ReadBackend(Options* options, std::string* error) {
+Read ReadBackend(Options* options) {
   const auto& env = options->environment;
   const std::string text = Lookup(env, "RINGMASTER_COLLECTIVES");
-  if (text.empty()) return true;
+  if (text.empty()) return {};
   const auto collectives = fields::Parse(text, "RINGMASTER_COLLECTIVES");
-  if (!collectives) return *error = collectives.error(), false;
+  if (!collectives) return tl::unexpected(collectives.error());
   options->foreign = fields::Text(*collectives, "backend") == "None";
-  if (!options->foreign) return true;
+  if (!options->foreign) return {};
   const std::string pod_ip = Lookup(env, "RINGMASTER_POD_IP");
   const std::string bind = Lookup(env, "RINGMASTER_BIND_WORKER");
   if (!bind.empty() || !pod_ip.empty()) options->bind = bind.empty() ? pod_ip : bind;
-  if (!options->socket.empty()) return true;
-  *error =
+  if (!options->socket.empty()) return {};
+  return tl::unexpected(std::string(
       "RINGMASTER_SOCKET is empty, but spec.collectives.backend is None: without a sidecar "
-      "nobody knows the ranks";
-  return false;
+      "nobody knows the ranks"));
 }
 
 // spec.collectives.visibleGpus: each slot's own, of those that the container sees.
-bool ReadGpus(Options* options, std::string* error) {
+Read ReadGpus(Options* options) {
   const std::string text = Lookup(options->environment, "RINGMASTER_COLLECTIVES");
-  if (text.empty()) return true;
+  if (text.empty()) return {};
   const auto collectives = fields::Parse(text, "RINGMASTER_COLLECTIVES");
-  if (!collectives) return *error = collectives.error(), false;
-  if (fields::Text(*collectives, "visibleGpus") != "Own") return true;
+  if (!collectives) return tl::unexpected(collectives.error());
+  if (fields::Text(*collectives, "visibleGpus") != "Own") return {};
   if (options->standbys > 0 && options->slots > 1) {
-    *error =
+    return tl::unexpected(std::string(
         "spec.collectives.visibleGpus is Own, so spec.elasticPolicy.standbyPerPod must be 0: "
-        "a standby learns its slot, and so its GPU, when a worker has died";
-    return false;
+        "a standby learns its slot, and so its GPU, when a worker has died"));
   }
   const std::string given = Lookup(options->environment, "CUDA_VISIBLE_DEVICES");
   std::istringstream list(given);
@@ -90,50 +89,60 @@ bool ReadGpus(Options* options, std::string* error) {
     for (int slot = 0; slot < options->slots; ++slot)
       options->own_gpus.push_back(std::to_string(slot));
   }
-  if (options->own_gpus.size() >= static_cast<size_t>(options->slots)) return true;
-  *error = "CUDA_VISIBLE_DEVICES is '" + given + "', must name " + std::to_string(options->slots) +
-           " or more, one for each slot: spec.collectives.visibleGpus is Own";
-  return false;
+  if (options->own_gpus.size() >= static_cast<size_t>(options->slots)) return {};
+  return tl::unexpected("CUDA_VISIBLE_DEVICES is '" + given + "', must name " +
+                        std::to_string(options->slots) +
+                        " or more, one for each slot: spec.collectives.visibleGpus is Own");
+}
+
+Read ReadNumbers(Options* options) {
+  const auto& env = options->environment;
+  int grace = 30;
+  const Read read =
+      ReadInt(env, "RINGMASTER_SLOTS", 1, 1024, &options->slots)
+          .and_then([&] { return ReadInt(env, "RINGMASTER_STANDBYS", 0, 1, &options->standbys); })
+          .and_then([&] {
+            return ReadInt(env, "RINGMASTER_REPLICA_INDEX", 0, 1 << 20, &options->replica_index);
+          })
+          .and_then(
+              [&] { return ReadInt(env, "RINGMASTER_REPLICAS", 1, 1 << 20, &options->replicas); })
+          .and_then([&] { return ReadInt(env, "RINGMASTER_GRACE_SECONDS", 0, 1 << 20, &grace); });
+  options->grace = std::chrono::seconds(grace);
+  if (options->foreign) options->standbys = 0;  // there is nothing that could wait in init()
+  return read;
 }
 
 }  // namespace
 
-bool ParseOptions(int argc, char** argv, char** environment, Options* options, std::string* error) {
-  *options = {};
-  if (argc < 3 || std::strcmp(argv[1], "--") != 0) {
-    *error = "usage: ringmaster-launcher -- COMMAND [ARGUMENT...]";
-    return false;
-  }
-  options->command.assign(argv + 2, argv + argc);
+tl::expected<Options, std::string> ParseOptions(int argc, char** argv, char** environment) {
+  if (argc < 3 || std::strcmp(argv[1], "--") != 0)
+    return tl::unexpected(std::string("usage: ringmaster-launcher -- COMMAND [ARGUMENT...]"));
+  Options options;
+  options.command.assign(argv + 2, argv + argc);
   for (char** entry = environment; *entry != nullptr; ++entry)
-    options->environment.push_back(*entry);
-  const auto& env = options->environment;
-  options->socket = Lookup(env, "RINGMASTER_SOCKET");
-  if (options->socket.size() > kMaxSocketPath) {
-    *error = "RINGMASTER_SOCKET has " + std::to_string(options->socket.size()) +
-             " bytes, at most 107 are allowed: " + options->socket;
-    return false;
+    options.environment.push_back(*entry);
+  const auto& env = options.environment;
+  options.socket = Lookup(env, "RINGMASTER_SOCKET");
+  if (options.socket.size() > kMaxSocketPath) {
+    return tl::unexpected("RINGMASTER_SOCKET has " + std::to_string(options.socket.size()) +
+                          " bytes, at most 107 are allowed: " + options.socket);
   }
-  options->job = Lookup(env, "RINGMASTER_JOB_UID");
-  options->output_dir = Lookup(env, "RINGMASTER_OUTPUT_DIR");
-  if (!ReadBackend(options, error)) return false;
-  int grace = 30;
-  if (!ReadInt(env, "RINGMASTER_SLOTS", 1, 1024, &options->slots, error) ||
-      !ReadInt(env, "RINGMASTER_STANDBYS", 0, 1, &options->standbys, error) ||
-      !ReadInt(env, "RINGMASTER_REPLICA_INDEX", 0, 1 << 20, &options->replica_index, error) ||
-      !ReadInt(env, "RINGMASTER_REPLICAS", 1, 1 << 20, &options->replicas, error) ||
-      !ReadInt(env, "RINGMASTER_GRACE_SECONDS", 0, 1 << 20, &grace, error)) {
-    return false;
-  }
-  options->grace = std::chrono::seconds(grace);
-  if (options->foreign) options->standbys = 0;  // there is nothing that could wait in init()
-  if (!ReadGpus(options, error)) return false;
+  options.job = Lookup(env, "RINGMASTER_JOB_UID");
+  options.output_dir = Lookup(env, "RINGMASTER_OUTPUT_DIR");
+  const Read read =
+      ReadBackend(&options).and_then([&] { return ReadNumbers(&options); }).and_then([&] {
+        return ReadGpus(&options);
+      });
+  if (!read) return tl::unexpected(read.error());
   const std::string installed = Lookup(env, "RINGMASTER_MOUNT_RINGMASTER_BIN");
   if (!installed.empty()) {
-    PrefixPath(&options->environment, "LD_LIBRARY_PATH", installed + "/" + kLibraryDir);
-    PrefixPath(&options->environment, "PYTHONPATH", installed + "/" + kPythonDir);
+    PrefixPath(&options.environment, "LD_LIBRARY_PATH", installed + "/" + kLibraryDir);
+    PrefixPath(&options.environment, "PYTHONPATH", installed + "/" + kPythonDir);
   }
-  return ParseFailurePolicy(Lookup(env, "RINGMASTER_FAILURE_POLICY"), &options->rules, error);
+  auto rules = ParseFailurePolicy(Lookup(env, "RINGMASTER_FAILURE_POLICY"));
+  if (!rules) return tl::unexpected(rules.error());
+  options.rules = std::move(*rules);
+  return options;
 }
 
 }  // namespace ringmaster::launcher

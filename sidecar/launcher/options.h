@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <string>
+#include <tl/expected.hpp>
 #include <vector>
 
 #include "common/failure_policy/failure_policy.h"
@@ -27,7 +28,7 @@ struct Options {
   std::vector<failure_policy::Rule> rules;  // spec.failurePolicy
 };
 
-// False: `error` is one message for people. `environment` is the process's own (environ).
-bool ParseOptions(int argc, char** argv, char** environment, Options* options, std::string* error);
+// The error is one message for people. `environment` is the process's own (environ).
+tl::expected<Options, std::string> ParseOptions(int argc, char** argv, char** environment);
 
 }  // namespace ringmaster::launcher

@@ -5,16 +5,14 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "sidecar/launcher/clock.h"
 #include "sidecar/launcher/restart_backoff.h"
 
 namespace ringmaster::launcher {
-
-using TimePoint = std::chrono::steady_clock::time_point;
 
 struct Slot {
   uint64_t incarnation = 0;

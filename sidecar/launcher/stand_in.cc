@@ -1,16 +1,15 @@
 #include "sidecar/launcher/stand_in.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/fields/fields.h"
 #include "common/worker_link/frame.h"
+#include "common/worker_link/worker_frames.h"
 
 namespace ringmaster::launcher {
 
 using nlohmann::json;
-using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 StandIn::StandIn(Place place, uint64_t incarnation, Events events)
@@ -22,50 +21,36 @@ StandIn::StandIn(Place place, uint64_t incarnation, Events events)
           [this](const json& frame) { OnFrame(frame); }) {}
 
 json StandIn::Hello() const {
-  return {{"t", "hello"},
-          {"version", worker_link::kLinkVersion},
-          {"role", "worker"},
-          {"slot", place_.slot},
-          {"incarnation", incarnation_},
-          {"pid", 0},  // of its process the launcher tells
-          {"standby", false},
-          {"tcp", place_.address},
-          {"shm", ""},
-          {"epoch", installed_},
-          {"given", installed_}};
+  // Without a process id: the launcher tells of its process.
+  return worker_link::ToFrame(worker_link::WorkerHello{.slot = place_.slot,
+                                                       .incarnation = incarnation_,
+                                                       .tcp = place_.address,
+                                                       .epoch = view_.epoch(),
+                                                       .given = view_.epoch()});
 }
 
 void StandIn::Poll(TimePoint now) {
   link_.Poll(now);
   if (link_.fd() < 0) welcomed_ = false;
-  if (welcomed_ && now >= ping_at_) {
-    ping_at_ = now + ping_every_;
+  if (const auto number = welcomed_ ? pulse_.TakePing(now) : std::nullopt) {
     // `ran`: what a process needs to go on is in its checkpoint, so all ranks of a view have it.
-    link_.Send({{"t", "ping"},
-                {"n", ++pings_},
-                {"epoch", installed_},
-                {"step", 0},
-                {"ran", installed_},
-                {"busy", false},
-                {"values", json::object()},
-                {"times", json::object()}});
+    link_.Send(worker_link::PingFrame(
+        *number, worker_link::PingFields({.epoch = view_.epoch(), .ran = view_.epoch()})));
     link_.Poll(now);
   }
-  if (heard_ == TimePoint{} || now - heard_ < fence_) return;
-  heard_ = now;
-  events_.fenced();
+  if (pulse_.TakeFence(now)) events_.fenced();
 }
 
 TimePoint StandIn::wake_at() const {
   if (!welcomed_) return link_.wake_at();
-  return std::min(ping_at_, heard_ + fence_);
+  return pulse_.NextWake();
 }
 
 // ---- From the sidecar
 
 void StandIn::OnFrame(const json& frame) {
   const std::string type = fields::Text(frame, "t");
-  heard_ = Clock::now();
+  pulse_.Heard(Clock::now());
   if (type == "welcome") {
     OnWelcome(frame);
   } else if (type == "view") {
@@ -73,11 +58,11 @@ void StandIn::OnFrame(const json& frame) {
   } else if (type == "stop") {
     OnStop(fields::Unsigned(frame, "epoch"));
   } else if (type == "arm") {
-    armed_ = true;
-    link_.Send({{"t", "boundary"}, {"epoch", fields::Unsigned(frame, "epoch")}, {"step", 0}});
+    view_.Arm();
+    link_.Send(worker_link::BoundaryFrame(fields::Unsigned(frame, "epoch"), /*step=*/0));
   } else if (type == "left") {
     // It also comes some seconds after the job has finished; then the process ends by itself.
-    if (armed_) events_.left();
+    if (view_.armed()) events_.left();
   } else if (type == "error") {
     events_.refused(fields::Text(frame, "message"));
   }
@@ -85,19 +70,19 @@ void StandIn::OnFrame(const json& frame) {
 
 void StandIn::OnWelcome(const json& frame) {
   welcomed_ = true;
-  ping_every_ = milliseconds(std::max<int64_t>(fields::Integer(frame, "pingMs", 250), 10));
-  fence_ = milliseconds(std::max<int64_t>(fields::Integer(frame, "fenceMs", 10000), 100));
-  if (fields::Text(frame, "state") != "member") return EnterWhenStopped();
-  if (fields::Unsigned(frame, "epoch") == installed_) SayAgain();
+  const worker_link::Welcome welcome = worker_link::ReadWelcome(frame);
+  pulse_.Welcomed(welcome.ping_ms, welcome.fence_ms);
+  if (welcome.state != "member") return EnterWhenStopped();
+  if (welcome.epoch == view_.epoch()) RepeatNews();
 }
 
-void StandIn::SayAgain() {
-  if (broken_why_) Broken(*broken_why_);
-  if (finished_) Finished();
+void StandIn::RepeatNews() {
+  if (const auto why = view_.broken_why()) Broken(*why);
+  if (view_.finished()) Finished();
 }
 
 void StandIn::EnterWhenStopped() {
-  enters_ = true;
+  view_.EnterWhenStopped();
   events_.stop();
 }
 
@@ -105,58 +90,47 @@ void StandIn::OnView(const json& frame) {
   auto world =
       WorldOf(fields::Member(frame, "view"), static_cast<int>(fields::Integer(frame, "self", -1)));
   if (!world) return EnterWhenStopped();  // the others go on without us
-  enters_ = armed_ = false;
-  joined_ = world->joined;
-  installed_ = world->epoch;
-  broken_why_.reset();
-  finished_ = false;
-  view_came_ = Clock::now();
-  link_.Send({{"t", "installed"}, {"epoch", installed_}, {"seconds", {{"connect", 0}}}});
+  view_.Take(*world, Clock::now());
+  link_.Send(worker_link::InstalledFrame(view_.epoch(), /*connect_seconds=*/std::nullopt));
   events_.began(std::move(*world));
 }
 
 void StandIn::OnStop(uint64_t epoch) {
-  if (epoch < installed_) {  // of a view that we have left behind
-    link_.Send({{"t", "stopped"}, {"epoch", epoch}});
-    return;
-  }
-  stopping_ = std::max(stopping_, epoch);
-  events_.stop();
+  if (view_.Stop(epoch)) return events_.stop();
+  link_.Send(worker_link::StoppedFrame(epoch, /*holds=*/std::nullopt));
 }
 
 // ---- To the sidecar
 
 void StandIn::Stopped() {
-  if (stopping_ != 0) link_.Send({{"t", "stopped"}, {"epoch", std::exchange(stopping_, 0)}});
-  if (std::exchange(enters_, false)) link_.Send({{"t", "enter"}});
+  if (const auto epoch = view_.TakeStop())
+    link_.Send(worker_link::StoppedFrame(*epoch, /*holds=*/std::nullopt));
+  if (view_.TakeEntry()) link_.Send(worker_link::EnterFrame(/*takes_state=*/true));
 }
 
 void StandIn::Started(TimePoint now) {
-  if (joined_) return;  // only survivors know what the change has cost
-  const double seconds = std::chrono::duration<double>(now - view_came_).count();
-  link_.Send({{"t", "rebuilt"},
-              {"epoch", installed_},
-              {"seconds", {{"resume", seconds}}},
-              {"step", 0},
-              {"resumed", 0}});
+  if (const auto seconds = view_.SecondsSince(now)) {
+    link_.Send(worker_link::RebuiltFrame(view_.epoch(), {{job::kResume, *seconds}}, /*step=*/0,
+                                         /*resumed=*/0));
+  }
 }
 
 void StandIn::Broken(const std::string& why) {
-  broken_why_ = why;
-  link_.Send({{"t", "broken"}, {"epoch", installed_}, {"rank", -1}, {"reason", why}});
+  view_.Broken(why);
+  link_.Send(worker_link::ToFrame(
+      worker_link::ViewTrouble{.epoch = view_.epoch(), .reason = why, .broken = true}));
 }
 
 void StandIn::Finished() {
-  finished_ = true;
-  link_.Send({{"t", "finished"}, {"epoch", installed_}});
+  view_.Finished();
+  link_.Send(worker_link::FinishedFrame(view_.epoch()));
 }
 
 void StandIn::Renew(uint64_t incarnation, TimePoint now) {
   incarnation_ = incarnation;
-  welcomed_ = enters_ = armed_ = finished_ = false;
-  broken_why_.reset();
-  installed_ = stopping_ = 0;
-  heard_ = {};
+  welcomed_ = false;
+  view_ = {};
+  pulse_.Forget();
   link_.Drop(now);
 }
 

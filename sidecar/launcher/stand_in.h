@@ -5,15 +5,15 @@
 // its process is gone. Thread rule: the launcher's one thread.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 
+#include "sidecar/launcher/clock.h"
 #include "sidecar/launcher/link.h"
-#include "sidecar/launcher/slots.h"
+#include "sidecar/launcher/stand_in_pulse.h"
+#include "sidecar/launcher/stand_in_view.h"
 #include "sidecar/launcher/world.h"
 
 namespace ringmaster::launcher {
@@ -58,23 +58,16 @@ class StandIn {
   void OnView(const nlohmann::json& frame);
   void OnStop(uint64_t epoch);
   void EnterWhenStopped();
-  void SayAgain();
+  // The sidecar starts again, and knows nothing of what it was told of the view.
+  void RepeatNews();
 
   const Place place_;
   const Events events_;
   uint64_t incarnation_;
   Link link_;
   bool welcomed_ = false;
-  bool enters_ = false;  // asks to be let in as soon as the process is gone
-  bool armed_ = false;   // since the newest view
-  bool joined_ = false;  // first came with the newest view
-  uint64_t installed_ = 0, stopping_ = 0;
-  // What a sidecar that starts again has to hear of the newest view.
-  std::optional<std::string> broken_why_;
-  bool finished_ = false;
-  uint64_t pings_ = 0;
-  TimePoint view_came_{}, heard_{}, ping_at_{};
-  std::chrono::milliseconds ping_every_{250}, fence_{10000};
+  StandInPulse pulse_;
+  StandInView view_;
 };
 
 }  // namespace ringmaster::launcher

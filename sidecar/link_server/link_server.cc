@@ -151,19 +151,20 @@ class Server final : public LinkServer, private ConnectionOwner {
         callbacks_(std::move(callbacks)) {}
   ~Server() override { Stop(); }
 
-  bool Open(std::string* error) {
+  tl::expected<void, std::string> Open() {
     std::error_code code;
     ::unlink(path_.c_str());
     acceptor_.open(Protocol(), code);
     if (!code) acceptor_.bind(Protocol::endpoint(path_), code);
     if (!code) acceptor_.listen(asio::socket_base::max_listen_connections, code);
-    if (code)
-      return *error = "cannot listen on RINGMASTER_SOCKET " + path_ + ": " + code.message(), false;
+    if (code) {
+      return tl::unexpected("cannot listen on RINGMASTER_SOCKET " + path_ + ": " + code.message());
+    }
     // The worker container may run as another user; which users may connect is decided by the
     // directory's mode.
     ::chmod(path_.c_str(), 0666);
     Accept();
-    return true;
+    return {};
   }
 
   void Send(ConnectionId to, const json& frame) override {
@@ -260,15 +261,16 @@ class Server final : public LinkServer, private ConnectionOwner {
 
 }  // namespace
 
-std::unique_ptr<LinkServer> LinkServer::Listen(asio::io_context* loop, const std::string& path,
-                                               LinkCallbacks callbacks, std::string* error) {
+tl::expected<std::unique_ptr<LinkServer>, std::string> LinkServer::Listen(asio::io_context* loop,
+                                                                          const std::string& path,
+                                                                          LinkCallbacks callbacks) {
   if (path.empty() || path.size() > kMaxPath) {
-    *error = "RINGMASTER_SOCKET has " + std::to_string(path.size()) +
-             " bytes, 1 to 107 are allowed: '" + path + "'";
-    return nullptr;
+    return tl::unexpected("RINGMASTER_SOCKET has " + std::to_string(path.size()) +
+                          " bytes, 1 to 107 are allowed: '" + path + "'");
   }
   auto server = std::make_unique<Server>(loop, path, std::move(callbacks));
-  if (!server->Open(error)) return nullptr;
+  const auto listens = server->Open();
+  if (!listens) return tl::unexpected(listens.error());
   return server;
 }
 

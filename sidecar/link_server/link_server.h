@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <tl/expected.hpp>
 
 namespace asio {
 class io_context;
@@ -32,9 +33,10 @@ struct LinkCallbacks {
 
 class LinkServer {
  public:
-  // Replaces a socket file that a former sidecar left behind. Null: `error` says why.
-  static std::unique_ptr<LinkServer> Listen(asio::io_context* loop, const std::string& path,
-                                            LinkCallbacks callbacks, std::string* error);
+  // Replaces a socket file that a former sidecar left behind.
+  static tl::expected<std::unique_ptr<LinkServer>, std::string> Listen(asio::io_context* loop,
+                                                                       const std::string& path,
+                                                                       LinkCallbacks callbacks);
   virtual ~LinkServer() = default;
 
   // Unknown ids are ignored: the peer may be gone.

@@ -69,9 +69,9 @@ class LinkServerTest : public testing::Test {
     };
     callbacks.on_frame = [this](ConnectionId, const json& frame) { events_.push_back(frame["t"]); };
     callbacks.on_closed = [this](ConnectionId, const std::string&) { events_.push_back("closed"); };
-    std::string error;
-    server_ = LinkServer::Listen(&loop_, Path(), callbacks, &error);
-    ASSERT_NE(server_, nullptr) << error;
+    auto server = LinkServer::Listen(&loop_, Path(), callbacks);
+    ASSERT_TRUE(server) << server.error();
+    server_ = std::move(*server);
   }
   void TearDown() override {
     server_->Stop();
@@ -159,11 +159,12 @@ TEST_F(LinkServerTest, ForgetsAPeerThatLeavesInTheMiddleOfAFrame) {
 
 TEST(LinkServer, SaysWhyItCannotListen) {
   asio::io_context loop;
-  std::string error;
-  EXPECT_EQ(LinkServer::Listen(&loop, "/nonexistent/dir/s", {}, &error), nullptr);
-  EXPECT_NE(error.find("/nonexistent/dir/s"), std::string::npos);
-  EXPECT_EQ(LinkServer::Listen(&loop, std::string(108, 'x'), {}, &error), nullptr);
-  EXPECT_NE(error.find("108"), std::string::npos);
+  const auto nowhere = LinkServer::Listen(&loop, "/nonexistent/dir/s", {});
+  ASSERT_FALSE(nowhere);
+  EXPECT_NE(nowhere.error().find("/nonexistent/dir/s"), std::string::npos);
+  const auto too_long = LinkServer::Listen(&loop, std::string(108, 'x'), {});
+  ASSERT_FALSE(too_long);
+  EXPECT_NE(too_long.error().find("108"), std::string::npos);
 }
 
 }  // namespace

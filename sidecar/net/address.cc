@@ -28,20 +28,19 @@ std::string JoinAddress(const std::string& host, int port) {
   return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
-bool ListenOn(tcp::acceptor* acceptor, const std::string& host, int port, const char* variable,
-              std::string* error) {
+tl::expected<void, std::string> ListenOn(tcp::acceptor* acceptor, const std::string& host, int port,
+                                         const char* variable) {
   std::error_code code;
   auto ip = asio::ip::make_address(host, code);
-  if (code) return *error = "RINGMASTER_BIND is '" + host + "', an IP address is expected", false;
+  if (code) return tl::unexpected("RINGMASTER_BIND is '" + host + "', an IP address is expected");
   tcp::endpoint endpoint(ip, static_cast<unsigned short>(port));
   acceptor->open(endpoint.protocol(), code);
   if (!code) acceptor->set_option(tcp::acceptor::reuse_address(true), code);
   if (!code) acceptor->bind(endpoint, code);
   if (!code) acceptor->listen(asio::socket_base::max_listen_connections, code);
-  if (!code) return true;
-  *error = std::string("cannot listen on ") + JoinAddress(host, port) + " (" + variable +
-           "): " + code.message();
-  return false;
+  if (!code) return {};
+  return tl::unexpected("cannot listen on " + JoinAddress(host, port) + " (" + variable +
+                        "): " + code.message());
 }
 
 }  // namespace ringmaster::net

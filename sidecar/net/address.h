@@ -3,6 +3,7 @@
 
 #include <asio/ip/tcp.hpp>
 #include <string>
+#include <tl/expected.hpp>
 
 namespace ringmaster::net {
 
@@ -12,7 +13,7 @@ bool ParseEndpoint(const std::string& address, asio::ip::tcp::endpoint* endpoint
 std::string JoinAddress(const std::string& host, int port);
 
 // Opens, binds and listens. `variable` is the one that chose the port, for the error.
-bool ListenOn(asio::ip::tcp::acceptor* acceptor, const std::string& host, int port,
-              const char* variable, std::string* error);
+tl::expected<void, std::string> ListenOn(asio::ip::tcp::acceptor* acceptor, const std::string& host,
+                                         int port, const char* variable);
 
 }  // namespace ringmaster::net

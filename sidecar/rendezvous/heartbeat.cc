@@ -25,8 +25,9 @@ constexpr size_t kMaxEchoes = 256;
 // Long enough for a suspicion, the view that follows from it, and another suspicion in that.
 constexpr std::chrono::seconds kProbeFor{10};
 
-// A sign of life is not older than so many times the patience for silence. Links are slow, but who
-// holds back echoes of a pod that lives must not be able to spend them when it has died.
+// An echo that is older than so many times the patience for silence is no sign of life. Links are
+// slow; but somebody who holds back the echoes of a living pod must not be able to hand them out
+// when it has died.
 constexpr int kMaxLate = 4;
 
 // A pod that is watched: how long it has been silent, over connections one after the other.
@@ -180,14 +181,14 @@ class HeartbeatsImpl final : public Heartbeats {
   }
   ~HeartbeatsImpl() override { Stop(); }
 
-  bool Open(std::string* error) {
-    if (!net::ListenOn(&acceptor_, options_.bind, options_.port, "RINGMASTER_HEARTBEAT_PORT",
-                       error))
-      return false;
+  tl::expected<void, std::string> Open() {
+    auto listens =
+        net::ListenOn(&acceptor_, options_.bind, options_.port, "RINGMASTER_HEARTBEAT_PORT");
+    if (!listens) return listens;
     Accept();
     last_tick_ = Clock::now();
     Tick();
-    return true;
+    return {};
   }
 
   int port() const override {
@@ -295,9 +296,10 @@ class HeartbeatsImpl final : public Heartbeats {
     });
   }
 
-  // Strangers must not take the places of those that watch. Who has sent nothing goes first, then
-  // who has proven nothing (a sidecar of the version before, or a stranger), the oldest first.
-  // Where nobody can prove anything who comes last goes.
+  // Strangers must not take the places of the pods that watch this one. When there are too many
+  // connections, one that has sent nothing is closed first, then one that has proven nothing (of a
+  // stranger, or of a sidecar whose version is from before there were proofs), the oldest first.
+  // In a job without a key no connection can prove anything: there the newest is closed.
   void Answer(const std::shared_ptr<HeartbeatEcho>& echo) {
     std::erase_if(echoes_, [](const auto& weak) { return weak.expired(); });
     if (echoes_.size() >= kMaxEchoes) {
@@ -358,11 +360,11 @@ class HeartbeatsImpl final : public Heartbeats {
 
 }  // namespace
 
-std::unique_ptr<Heartbeats> Heartbeats::Listen(asio::io_context* loop,
-                                               const HeartbeatOptions& options,
-                                               HeartbeatCallbacks callbacks, std::string* error) {
+tl::expected<std::unique_ptr<Heartbeats>, std::string> Heartbeats::Listen(
+    asio::io_context* loop, const HeartbeatOptions& options, HeartbeatCallbacks callbacks) {
   auto heartbeats = std::make_unique<HeartbeatsImpl>(loop, options, std::move(callbacks));
-  if (!heartbeats->Open(error)) return nullptr;
+  const auto listens = heartbeats->Open();
+  if (!listens) return tl::unexpected(listens.error());
   return heartbeats;
 }
 

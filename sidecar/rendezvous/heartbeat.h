@@ -13,8 +13,8 @@
 // anything is believed only if it never did and the view doesn't say that it does: its sidecar is
 // of a version before there were proofs.
 //
-// Thread rule: everything on the thread that runs the
-// io_context, callbacks included. Destroy it when that loop has ended.
+// Thread rule: everything on the thread that runs the io_context, callbacks included. Destroy it
+// when that loop has ended.
 #pragma once
 
 #include <chrono>
@@ -22,6 +22,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <tl/expected.hpp>
 #include <vector>
 
 #include "sidecar/rendezvous/heartbeat_proof.h"
@@ -56,8 +57,8 @@ struct HeartbeatCallbacks {
 
 class Heartbeats {
  public:
-  static std::unique_ptr<Heartbeats> Listen(asio::io_context* loop, const HeartbeatOptions& options,
-                                            HeartbeatCallbacks callbacks, std::string* error);
+  static tl::expected<std::unique_ptr<Heartbeats>, std::string> Listen(
+      asio::io_context* loop, const HeartbeatOptions& options, HeartbeatCallbacks callbacks);
   virtual ~Heartbeats() = default;
 
   virtual int port() const = 0;

@@ -21,7 +21,7 @@ namespace ringmaster::rendezvous {
 struct HeartbeatTarget {
   std::string job, self;  // uids
   std::string key;        // the job's ring key; empty: no proof is asked for
-  std::string peer;       // uid of who is expected there
+  std::string peer;       // uid of the pod that is expected there
   bool must_prove = false;
 };
 

@@ -1,5 +1,5 @@
-// The watched end of a heartbeat connection: answers the line of who watches with its own, then
-// every beat with its news.
+// The watched end of a heartbeat connection: answers the line of the watching sidecar with a line
+// of its own, then every beat with its news.
 //
 // Thread rule: everything on the thread that runs the socket's loop, callbacks included.
 #pragma once
@@ -32,7 +32,7 @@ class HeartbeatEcho : public std::enable_shared_from_this<HeartbeatEcho> {
   void Start();
   void Close();
   bool has_beaten() const { return beats_ > 0; }
-  // Who watches has the job's key: a beat that proves it has come.
+  // A beat has come that proves that the watching sidecar has the job's key.
   bool proven() const { return session_.proven() && beats_ > 0; }
 
  private:

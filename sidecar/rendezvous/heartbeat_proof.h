@@ -1,8 +1,8 @@
 // What goes over a heartbeat connection, and what proves that both ends hold the job's ring key.
 //
-// Who watches sends a line, then beats; who is watched answers the line with its own, then every
-// beat with an echo. Where both have the key each line has a nonce, so what is proven on one
-// connection is worth nothing on another; and a beat's and an echo's proof covers how many have
+// The watching sidecar sends a line, then beats; the watched one answers the line with its own,
+// then every beat with an echo. Where both have the key each line has a nonce, so what is proven on
+// one connection is worth nothing on another; and a beat's and an echo's proof covers how many have
 // gone before it, so none can be repeated, left out or moved. A version before there were proofs
 // reads no further than it knows, and leaves nonce and proof out of its own line.
 //
@@ -27,7 +27,7 @@ struct HeartbeatNews {
 // Both lines are shorter than this.
 inline constexpr size_t kMaxHeartbeatLine = 512;
 
-// The line of who watches.
+// The line of the watching sidecar.
 struct HeartbeatHello {
   std::string job, watcher;  // uids
   std::string nonce;         // empty: asks for no proof
@@ -35,7 +35,7 @@ struct HeartbeatHello {
 std::string WriteHello(const HeartbeatHello& hello);
 std::optional<HeartbeatHello> ReadHello(const std::string& line);
 
-// The line of who is watched.
+// The line of the watched sidecar.
 struct HeartbeatWelcome {
   std::string watched;       // uid
   std::string nonce, proof;  // empty: none
@@ -55,7 +55,7 @@ class HeartbeatSession {
                    const std::string& watched_nonce);
 
   bool proven() const { return !key_.empty(); }
-  // Of who is watched, for its line; empty where nothing is proven.
+  // Of the watched sidecar, for its line; empty where nothing is proven.
   std::string Proof() const;
   bool IsProof(const std::string& claimed) const;
 

@@ -48,10 +48,9 @@ class HeartbeatTest : public testing::Test {
     callbacks.on_refused = [this, uid](const std::string&, const std::string& why) {
       refused_[uid] = why;
     };
-    std::string error;
-    auto heartbeats = Heartbeats::Listen(&loop_, options, callbacks, &error);
-    EXPECT_NE(heartbeats, nullptr) << error;
-    return (all_[uid] = std::move(heartbeats)).get();
+    auto heartbeats = Heartbeats::Listen(&loop_, options, callbacks);
+    EXPECT_TRUE(heartbeats) << heartbeats.error();
+    return (all_[uid] = std::move(*heartbeats)).get();
   }
   HeartbeatPeer PeerOf(const std::string& uid) {
     return {uid, net::JoinAddress("127.0.0.1", all_[uid]->port()), "", proves_};
@@ -124,8 +123,7 @@ TEST_F(HeartbeatTest, InALargeViewItLooksAroundAPodWhenAsked) {
   Add("p0");
   Add("p9");
   asio::ip::tcp::acceptor silent(loop_);
-  std::string error;
-  ASSERT_TRUE(net::ListenOn(&silent, "127.0.0.1", 0, "TEST", &error)) << error;
+  ASSERT_TRUE(net::ListenOn(&silent, "127.0.0.1", 0, "TEST"));
   const std::string nobody = net::JoinAddress("127.0.0.1", silent.local_endpoint().port());
   std::vector<HeartbeatPeer> pods;
   for (int i = 0; i < 20; ++i) {
@@ -146,8 +144,7 @@ TEST_F(HeartbeatTest, InALargeViewItLooksAroundAPodWhenAsked) {
 TEST_F(HeartbeatTest, SuspectsAPodThatAcceptsButNeverAnswers) {
   Add("a");
   asio::ip::tcp::acceptor silent(loop_);
-  std::string error;
-  ASSERT_TRUE(net::ListenOn(&silent, "127.0.0.1", 0, "TEST", &error)) << error;
+  ASSERT_TRUE(net::ListenOn(&silent, "127.0.0.1", 0, "TEST"));
   all_["a"]->Watch({{"b", net::JoinAddress("127.0.0.1", silent.local_endpoint().port()), ""}});
   ASSERT_TRUE(RunUntil([&] { return suspected_.count("a>b") > 0; }));
   EXPECT_NE(suspected_["a>b"].find("silent"), std::string::npos);
@@ -172,8 +169,7 @@ TEST_F(HeartbeatTest, TurnsAwayPodsOfAnotherJob) {
 TEST_F(HeartbeatTest, TakesSuspicionBackWhenThePodAnswersAgain) {
   Add("a");
   asio::ip::tcp::acceptor reserved(loop_);
-  std::string error;
-  ASSERT_TRUE(net::ListenOn(&reserved, "127.0.0.1", 0, "TEST", &error));
+  ASSERT_TRUE(net::ListenOn(&reserved, "127.0.0.1", 0, "TEST"));
   int port = reserved.local_endpoint().port();
   reserved.close();
   all_["a"]->Watch({{"b", net::JoinAddress("127.0.0.1", port), ""}});
@@ -189,8 +185,7 @@ class CutPeer {
   static constexpr int kOn = 1'000'000;  // echoes: it isn't cut
   explicit CutPeer(asio::io_context* loop, int echoes_at_first = 1)
       : acceptor_(*loop), echoes_at_first_(echoes_at_first) {
-    std::string error;
-    EXPECT_TRUE(net::ListenOn(&acceptor_, "127.0.0.1", 0, "TEST", &error)) << error;
+    EXPECT_TRUE(net::ListenOn(&acceptor_, "127.0.0.1", 0, "TEST"));
     Accept();
   }
   std::string address() const {
@@ -327,8 +322,7 @@ class HoldingProxy {
  public:
   HoldingProxy(asio::io_context* loop, const std::string& target)
       : acceptor_(*loop), to_(*loop), release_(*loop) {
-    std::string error;
-    EXPECT_TRUE(net::ListenOn(&acceptor_, "127.0.0.1", 0, "TEST", &error)) << error;
+    EXPECT_TRUE(net::ListenOn(&acceptor_, "127.0.0.1", 0, "TEST"));
     asio::ip::tcp::endpoint endpoint;
     EXPECT_TRUE(net::ParseEndpoint(target, &endpoint));
     acceptor_.async_accept([this, endpoint](std::error_code error, asio::ip::tcp::socket socket) {
@@ -486,8 +480,7 @@ TEST_F(HeartbeatTest, OneLatePodHasThoseAroundItLookedAt) {
     const std::string uid = "p" + std::to_string(i);
     if (i >= 8 && i < 16) {
       silent.push_back(std::make_unique<asio::ip::tcp::acceptor>(loop_));
-      std::string error;
-      ASSERT_TRUE(net::ListenOn(silent.back().get(), "127.0.0.1", 0, "TEST", &error)) << error;
+      ASSERT_TRUE(net::ListenOn(silent.back().get(), "127.0.0.1", 0, "TEST"));
       pods.push_back(
           {uid, net::JoinAddress("127.0.0.1", silent.back()->local_endpoint().port()), ""});
     } else {

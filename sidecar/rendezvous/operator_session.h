@@ -1,8 +1,8 @@
 // What a sidecar says to its operator, over streams that break and to operators that forget: what
-// every one of them has to know is told again to each new stream. And whom in the sidecar it
-// concerns what an operator says.
+// every operator has to know is told again on each new stream. And it hands what an operator says
+// to the part of the sidecar that it concerns.
 //
-// It knows no socket and no clock: who dials hands in streams, and what came over them.
+// It knows no socket and no clock: its owner dials, and hands in streams and what came over them.
 // Thread rule: the sidecar's loop only.
 #pragma once
 

@@ -30,7 +30,7 @@ class Server final : public RendezvousServer, private v1::Rendezvous::CallbackSe
       : loop_(loop), options_(options), receive_(std::move(receive)) {}
   ~Server() override { Stop(); }
 
-  bool Open(std::string* error) {
+  tl::expected<void, std::string> Open() {
     const std::string address = options_.socket.empty()
                                     ? net::JoinAddress(options_.host, options_.port)
                                     : "unix:" + options_.socket;
@@ -46,9 +46,8 @@ class Server final : public RendezvousServer, private v1::Rendezvous::CallbackSe
     builder.AddListeningPort(address, credentials, &port_);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
-    if (server_ != nullptr && port_ != 0) return true;
-    *error = "cannot listen on " + address + " (RINGMASTER_RENDEZVOUS_PORT)";
-    return false;
+    if (server_ != nullptr && port_ != 0) return {};
+    return tl::unexpected("cannot listen on " + address + " (RINGMASTER_RENDEZVOUS_PORT)");
   }
 
   int port() const override { return port_; }
@@ -192,12 +191,12 @@ class GrpcRendezvousClient final : public RendezvousClient {
 
 }  // namespace
 
-std::unique_ptr<RendezvousServer> RendezvousServer::Listen(asio::io_context* loop,
-                                                           const RendezvousOptions& options,
-                                                           std::function<void(Envelope)> receive,
-                                                           std::string* error) {
+tl::expected<std::unique_ptr<RendezvousServer>, std::string> RendezvousServer::Listen(
+    asio::io_context* loop, const RendezvousOptions& options,
+    std::function<void(Envelope)> receive) {
   auto server = std::make_unique<Server>(loop, options, std::move(receive));
-  if (!server->Open(error)) return nullptr;
+  const auto listens = server->Open();
+  if (!listens) return tl::unexpected(listens.error());
   return server;
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <tl/expected.hpp>
 
 namespace asio {
 class io_context;
@@ -44,10 +45,9 @@ struct RendezvousOptions {
 class RendezvousServer {
  public:
   // Envelopes of another job or to another pod are refused before `receive`.
-  static std::unique_ptr<RendezvousServer> Listen(asio::io_context* loop,
-                                                  const RendezvousOptions& options,
-                                                  std::function<void(Envelope)> receive,
-                                                  std::string* error);
+  static tl::expected<std::unique_ptr<RendezvousServer>, std::string> Listen(
+      asio::io_context* loop, const RendezvousOptions& options,
+      std::function<void(Envelope)> receive);
   virtual ~RendezvousServer() = default;
   virtual int port() const = 0;  // of no meaning with a socket
   virtual void Stop() = 0;

@@ -19,9 +19,9 @@ class HeartbeatForger {
     options.port = std::stoi(address.substr(address.rfind(':') + 1));
     options.job = "job-uid";
     options.self = uid;
-    std::string error;
-    heartbeats_ = rendezvous::Heartbeats::Listen(&loop_, options, {}, &error);
-    EXPECT_NE(heartbeats_, nullptr) << error;
+    auto heartbeats = rendezvous::Heartbeats::Listen(&loop_, options, {});
+    EXPECT_TRUE(heartbeats) << heartbeats.error();
+    heartbeats_ = std::move(*heartbeats);
     thread_ = std::thread([this] { loop_.run(); });
   }
   ~HeartbeatForger() {

@@ -1,0 +1,116 @@
+// What a worker and its sidecar say to each other (docs/contracts.md, section 2): the frames' names
+// and fields, once for the library in a worker, for the launcher's stand-in and for the sidecar.
+//
+// Pure. A peer may send anything: what is read is lenient, absent fields and wrong types count as
+// empty.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job/rebuild.h"
+#include "common/job/stall.h"
+#include "common/job/worker_times.h"
+
+namespace ringmaster::worker_link {
+
+// ---- From a worker
+
+// The first frame of each connection.
+struct WorkerHello {
+  std::optional<std::string> library;  // its version; a stand-in has none
+  int slot = -1;
+  uint64_t incarnation = 0;
+  int64_t pid = 0;
+  bool standby = false;
+  std::string tcp, shm;  // where the other ranks reach it
+  uint64_t epoch = 0;    // of the view that it has installed; 0: none
+  uint64_t given = 0;    // the newest view that it was sent and is in
+  bool keeps_timeline = false;
+};
+nlohmann::json ToFrame(const WorkerHello& hello);
+WorkerHello ReadWorkerHello(const nlohmann::json& frame);
+
+// What a `ping` tells beside its number.
+struct PingReport {
+  uint64_t epoch = 0;
+  uint64_t step = 0;              // completed
+  uint64_t ran = 0;               // the newest view in which an operation has completed here
+  std::optional<uint64_t> holds;  // the newest view in which it has the job's state, 0: in none
+  bool busy = false;
+  std::optional<job::WorkerTimes> times;
+  std::map<std::string, double> values;
+  std::vector<job::Stall> stalls;
+};
+nlohmann::json PingFields(const PingReport& report);
+// `fields`: of PingFields.
+nlohmann::json PingFrame(uint64_t number, nlohmann::json fields);
+
+// A view fails a worker: it can't reach a rank, which it believes lost; or the view is `broken` for
+// it, at its connection to a rank that lives, or where nobody knows (rank -1).
+struct ViewTrouble {
+  uint64_t epoch = 0;
+  int rank = -1;
+  std::string reason;
+  bool broken = false;
+};
+nlohmann::json ToFrame(const ViewTrouble& trouble);
+ViewTrouble ReadViewTrouble(const nlohmann::json& frame);
+
+// The first operation of a view has completed. `step`: completed steps; `resumed`: those that the
+// worker goes on from.
+nlohmann::json RebuiltFrame(uint64_t epoch, const job::PhaseSeconds& seconds, uint64_t step,
+                            uint64_t resumed);
+// epoch, seconds and steps_resumed are set.
+job::Rebuild ReadRebuilt(const nlohmann::json& frame);
+
+// `takes_state`: the state of others can be given to it.
+nlohmann::json EnterFrame(bool takes_state);
+bool TakesState(const nlohmann::json& enter);
+// `holds`: as in a ping.
+nlohmann::json StoppedFrame(uint64_t epoch, std::optional<uint64_t> holds);
+// Without `connect_seconds`: it has connected nothing.
+nlohmann::json InstalledFrame(uint64_t epoch, std::optional<double> connect_seconds);
+nlohmann::json BoundaryFrame(uint64_t epoch, uint64_t step);
+nlohmann::json RestingFrame(uint64_t epoch);
+nlohmann::json WokenFrame();
+nlohmann::json FinishedFrame(uint64_t epoch);
+nlohmann::json TimelinePieceFrame(uint64_t request, const std::string& text, bool last);
+nlohmann::json ByeFrame(const std::string& reason);
+
+// ---- To a worker
+
+// Where a worker is in its job, or will probably be.
+struct WorkerPlace {
+  int rank = 0, size = 1;
+  int local_rank = 0, local_size = 1;
+};
+
+struct Welcome {
+  std::string job, pod;  // uid and name
+  int slot = 0;
+  uint64_t incarnation = 0;
+  std::string state;  // bootstrap, joining, standby or member
+  uint64_t epoch = 0;
+  WorkerPlace place;
+  bool rests = false;  // the sidecar knows the frame `resting`
+  int64_t ping_ms = 250;
+  int64_t fence_ms = 10000;
+  std::string ring_key;  // base64; empty: the job has none
+};
+nlohmann::json ToFrame(const Welcome& welcome);
+Welcome ReadWelcome(const nlohmann::json& frame);
+
+// A standby has this slot from now on.
+nlohmann::json PromotedFrame(int slot, uint64_t incarnation, const WorkerPlace& place);
+nlohmann::json StopFrame(uint64_t epoch);
+nlohmann::json ArmFrame(uint64_t epoch);
+nlohmann::json LeftFrame(uint64_t epoch, const std::string& reason);
+nlohmann::json ErrorFrame(const std::string& message);
+nlohmann::json PongFrame(int64_t number);
+
+}  // namespace ringmaster::worker_link
