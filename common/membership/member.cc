@@ -1,24 +1,10 @@
 #include "common/membership/member.h"
 
+#include <utility>
+
 #include "common/membership/member_impl.h"
 
 namespace ringmaster::membership {
-
-std::string_view RoleText(Role role) {
-  switch (role) {
-    case Role::kWaiting:
-      return "Waiting";
-    case Role::kMember:
-      return "Member";
-    case Role::kResigned:
-      return "Resigned";
-    case Role::kJoining:
-      return "Joining";
-    case Role::kLeft:
-      return "Left";
-  }
-  return "Unknown";
-}
 
 Member::Member(Config config, PersistentState state)
     : impl_(std::make_unique<MemberImpl>(config, std::move(state))) {}
@@ -48,7 +34,7 @@ bool Member::changing() const { return impl_->succession().changing(); }
 bool Member::done() const { return impl_->Done(); }
 bool Member::draining() const { return impl_->departure().draining(); }
 bool Member::state_lost() const { return impl_->StateLost(); }
-bool Member::able() const { return impl_->Able(); }
+bool Member::able() const { return impl_->succession().able(); }
 bool Member::finishing() const { return impl_->Ending(); }
 std::uint32_t Member::min_pods() const { return impl_->min_pods(); }
 const PersistentState& Member::state() const { return impl_->state().stored(); }
