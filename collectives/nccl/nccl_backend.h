@@ -12,17 +12,18 @@
 // Thread rule: Abort() from any thread, the rest from the engine's.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "collectives/engine/backend.h"
+#include "collectives/nccl/connector.h"
 #include "collectives/nccl/device_buffers.h"
 #include "collectives/nccl/gpu.h"
 #include "collectives/nccl/gpu_stream.h"
 #include "collectives/nccl/nccl_operations.h"
 #include "collectives/nccl/rank_groups.h"
+#include "collectives/nccl/view_end.h"
 
 namespace ringmaster::nccl {
 
@@ -43,7 +44,7 @@ class NcclBackend : public engine::Backend {
   Status Confirm() override { return on_->host->Barrier(); }
   Status HandOver(int holder, const engine::Retained* held, engine::Retained* result) override;
   bool Publish(const engine::Retained& result, engine::PendingTable* pending) override;
-  void Abort(uint64_t epoch) override;
+  void Abort(uint64_t epoch) override { view_.Abort(epoch); }
 
  private:
   // RM_ERR_INTERNAL: nothing can be enqueued any more. It would wait for ever, some of it in the
@@ -58,7 +59,6 @@ class NcclBackend : public engine::Backend {
 
   // Until all that is enqueued has run. `link`: is asked for trouble meanwhile; null: none.
   Status Finish(NcclLink* link);
-  Patience::Over Over() const;
   Status GiveOut(const engine::Part& part, const engine::Request& request, const std::byte* from,
                  engine::Operation* operation, std::shared_ptr<engine::Buffer>* gathered);
   void EndWhatRuns();
@@ -68,15 +68,13 @@ class NcclBackend : public engine::Backend {
   const Limits limits_;
   int device_;
 
-  Communicator* host_ = nullptr;            // null: no view
-  uint64_t epoch_ = 0;                      // of the view
-  std::atomic<uint64_t> aborted_epoch_{0};  // views up to this one are over
-  RankGroup* on_ = nullptr;                 // who takes part in the operation that runs
+  ViewEnd view_;
+  Communicator* host_ = nullptr;  // null: no view
+  RankGroup* on_ = nullptr;       // the ranks that take part in the operation that runs
   std::string broken_;  // why nothing can be run on the device any more: it did not come to rest
   bool in_trouble_ = false;  // a communicator of this view has failed: none of them is kept
-  int failed_connects_ = 0;  // in a row
-  bool said_why_ = false;
 
+  Connector connector_{&view_};
   DeviceBuffers buffers_;
   GpuStream stream_;
   RankGroups ranks_;
