@@ -30,7 +30,7 @@ void SidecarFrames::Boundary(uint64_t epoch, uint64_t step) {
   Send({{"t", "boundary"}, {"epoch", epoch}, {"step", step}});
 }
 
-void SidecarFrames::Trouble(const Registration::Trouble& trouble) {
+void SidecarFrames::Trouble(const WorkerRegistration::Trouble& trouble) {
   Send({{"t", trouble.broken ? "broken" : "suspect"},
         {"epoch", trouble.epoch},
         {"rank", trouble.rank},

@@ -21,11 +21,11 @@ enum class Role { kUnknown, kBootstrap, kJoining, kStandby, kMember };
 // The role that a `welcome` frame gives.
 Role RoleIn(const nlohmann::json& welcome);
 
-class Registration {
+class WorkerRegistration {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Registration(int slot, uint64_t incarnation, bool standby, std::string version = "")
+  WorkerRegistration(int slot, uint64_t incarnation, bool standby, std::string version = "")
       : version_(std::move(version)), standby_(standby), slot_(slot), incarnation_(incarnation) {}
 
   // The first frame of each connection.
@@ -45,8 +45,6 @@ class Registration {
     uint64_t boundary_epoch = 0;  // 0: stands at no boundary
     uint64_t boundary_step = 0;
     std::vector<Trouble> troubles;  // of the view that the worker is in
-    uint64_t resting_epoch = 0;     // 0: does not rest
-    uint64_t finished_epoch = 0;    // 0: the job goes on
   };
   Repeat Welcomed(const nlohmann::json& frame);
   // A standby takes a dead worker's place, and is a joiner from now on.
@@ -72,17 +70,6 @@ class Registration {
   // Kept until another view is installed: a broken connection stays broken, and the others may wait
   // for this worker's word.
   void InTrouble(const Trouble& trouble);
-
-  // The ranks of this view have agreed on a shutdown, after which they may begin again.
-  void Rests(uint64_t epoch);
-  // The script is about to begin again.
-  void Wakes();
-  // This worker is through with the job that all ranks have shut down, and nobody begins again.
-  void Finished(uint64_t epoch);
-  // The sidecar knows that workers rest. Earlier ones take a shutdown for the end of the job.
-  bool may_rest() const;
-  // 0: does not rest.
-  uint64_t resting() const;
 
   Role role() const;
   // Until the worker has a role in the job: a standby has none. RM_ERR_TIMEOUT: the deadline has
@@ -113,9 +100,6 @@ class Registration {
   uint64_t boundary_epoch_ GUARDED_BY(mu_) = 0;  // stands at the boundary of this view
   uint64_t boundary_step_ GUARDED_BY(mu_) = 0;
   std::vector<Trouble> troubles_ GUARDED_BY(mu_);
-  bool may_rest_ GUARDED_BY(mu_) = false;
-  uint64_t resting_ GUARDED_BY(mu_) = 0;   // epoch
-  uint64_t finished_ GUARDED_BY(mu_) = 0;  // epoch
 };
 
 }  // namespace ringmaster::elastic
