@@ -6,10 +6,9 @@ namespace ringmaster::membership {
 
 JoinsAndLeaves::JoinsAndLeaves(const Parts& parts, const Pod& self, const Timers& timers)
     : parts_(parts),
-      departure_(self.uid),
-      applicants_({parts.state, parts.peers, &departure_, parts.outbox}, timers),
-      request_({parts.state, parts.workers, &departure_, &applicants_, parts.outbox}, self,
-               timers) {}
+      drains_(self.uid),
+      applicants_({parts.state, parts.peers, &drains_, parts.outbox}, timers),
+      request_({parts.state, parts.workers, &drains_, &applicants_, parts.outbox}, self, timers) {}
 
 void JoinsAndLeaves::EnterView(bool was_in, bool was_resigned) {
   applicants_.EnterView();
@@ -17,21 +16,21 @@ void JoinsAndLeaves::EnterView(bool was_in, bool was_resigned) {
 }
 
 void JoinsAndLeaves::FindDepartures(bool newly) {
-  departure_.EnterView(parts_.state->in_view());
-  if (departure_.left() || !newly) return;
-  for (const std::string& pod : departure_.TakeDeparted(parts_.state->view())) {
+  drains_.EnterView(parts_.state->in_view());
+  if (drains_.left() || !newly) return;
+  for (const std::string& pod : drains_.TakeDeparted(parts_.state->view())) {
     applicants_.Remove(pod);
   }
 }
 
 bool JoinsAndLeaves::DrainOver() {
-  if (!departure_.draining() || parts_.state->stored().resigned || parts_.workers->finishing()) {
+  if (!drains_.draining() || parts_.state->stored().resigned || parts_.workers->finishing()) {
     return false;
   }
-  if (departure_.Expire(parts_.outbox->now())) {
+  if (drains_.Expire(parts_.outbox->now())) {
     parts_.outbox->EmitLog("the drain deadline has passed: stops in the middle of a step");
   }
-  if (!departure_.expired()) return false;
+  if (!drains_.expired()) return false;
   parts_.workers->StopView();
   return parts_.workers->stopped();
 }
@@ -43,7 +42,7 @@ std::optional<TimePoint> JoinsAndLeaves::NextDeadline(bool planning) const {
   };
   if (parts_.workers->finishing()) return next;  // nobody leaves or is let in any more
   if (parts_.state->in_view() && !parts_.state->stored().resigned) {
-    consider(departure_.NextDeadline());
+    consider(drains_.NextDeadline());
   }
   if (!planning) consider(applicants_.NextDeadline());
   return next;

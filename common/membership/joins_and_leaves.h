@@ -1,5 +1,5 @@
 // Which pods come and go by plan: those that ask to be let in, those that are to leave, and this
-// pod's own request or departure (rules 12 and 13).
+// pod's own request or leave (rules 12 and 13).
 //
 // Owned by MemberImpl; used by the member's thread only.
 #pragma once
@@ -8,7 +8,7 @@
 
 #include "common/membership/applicants.h"
 #include "common/membership/config.h"
-#include "common/membership/departure.h"
+#include "common/membership/drains.h"
 #include "common/membership/join_request.h"
 #include "common/membership/local_workers.h"
 #include "common/membership/member_state.h"
@@ -28,11 +28,11 @@ class JoinsAndLeaves {
   // `self`: this pod, as it asks to be let in.
   JoinsAndLeaves(const Parts& parts, const Pod& self, const Timers& timers);
 
-  Departure& departure() { return departure_; }
-  const Departure& departure() const { return departure_; }
+  Drains& drains() { return drains_; }
+  const Drains& drains() const { return drains_; }
   Applicants& applicants() { return applicants_; }
   const Applicants& applicants() const { return applicants_; }
-  bool left() const { return departure_.left(); }
+  bool left() const { return drains_.left(); }
 
   // A newer view is known. `was_in`, `was_resigned`: of this pod in the former one.
   void EnterView(bool was_in, bool was_resigned);
@@ -48,7 +48,7 @@ class JoinsAndLeaves {
   // middle of a step. True: they have stopped, and the pod must resign before it is killed.
   bool DrainOver();
   // The deadline has passed, and this pod has still to resign.
-  bool about_to_resign() const { return departure_.expired() && !parts_.state->stored().resigned; }
+  bool about_to_resign() const { return drains_.expired() && !parts_.state->stored().resigned; }
 
   // `planning`: a planned change has begun, which waits for no further applicant.
   std::optional<TimePoint> NextDeadline(bool planning) const;
@@ -57,7 +57,7 @@ class JoinsAndLeaves {
   // Constant after construction.
   Parts parts_;
 
-  Departure departure_;
+  Drains drains_;
   Applicants applicants_;
   JoinRequest request_;
 };

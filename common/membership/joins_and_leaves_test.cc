@@ -8,7 +8,7 @@ namespace {
 struct Moving : Floor {
   explicit Moving(int self) : Floor(3, self) {}
   // This pod is to leave, by this time.
-  void Drain(TimePoint deadline) { moves.departure().Request({{state.uid()}, deadline}); }
+  void Drain(TimePoint deadline) { moves.drains().Request({{state.uid()}, deadline}); }
   Timers timers;
   JoinsAndLeaves moves{
       {&state, &peers, &workers, &outbox}, TestCandidate(state.self()).pod, timers};
@@ -50,24 +50,24 @@ TEST(JoinsAndLeavesTest, OnceAPlanHasBegunNoFurtherApplicantIsWaitedFor) {
 TEST(JoinsAndLeavesTest, APodThatHasLeftIsNoApplicantAnyMore) {
   Moving f(0);
   f.moves.applicants().Add({TestCandidate(2), Reason::kRejoin});
-  f.moves.departure().Add({"p2"});
+  f.moves.drains().Add({"p2"});
   f.state.EnterView(TestSuccessor(*f.view));
   f.peers.EnterView();
   f.moves.EnterView(true, false);
   f.moves.FindDepartures(true);
   EXPECT_FALSE(f.moves.left());
-  EXPECT_FALSE(f.moves.departure().Contains("p2"));
+  EXPECT_FALSE(f.moves.drains().Contains("p2"));
   EXPECT_FALSE(f.moves.applicants().Complete());
 }
 
 TEST(JoinsAndLeavesTest, ThisPodHasLeftWhenTheViewIsWithoutItAsPlanned) {
   Moving f(2);
-  f.moves.departure().Add({"p2"});
+  f.moves.drains().Add({"p2"});
   f.state.EnterView(TestSuccessor(*f.view));
   f.moves.EnterView(true, false);
   f.moves.FindDepartures(true);
   EXPECT_TRUE(f.moves.left());
-  EXPECT_TRUE(f.moves.departure().draining()) << "what it was told is kept";
+  EXPECT_TRUE(f.moves.drains().draining()) << "what it was told is kept";
 }
 
 }  // namespace

@@ -24,7 +24,7 @@
 //   local_workers    the workers of this pod: living, ordered to stop, armed
 //   successor        the value to propose, from all that is known (next_view computes it)
 //   planned_change   arm, boundary, propose
-//   joins_and_leaves who comes and goes by plan: departure (drains), applicants, join_request
+//   joins_and_leaves who comes and goes by plan: drains, applicants, join_request
 //   lineage_promise  the part of a member in a recovery from quorum loss
 //   record_copy, status_report   what is repeated until the receiver has it
 //   outbox           the actions of one step, in their order

@@ -28,15 +28,15 @@ MemberImpl::MemberImpl(const Config& config, PersistentState stored)
       moves_({&state_, &peers_, &workers_, &outbox_},
              WithIncarnation(config.self, state_.stored().incarnation), config.timers),
       plan_({&state_, &workers_, &outbox_}, config.timers, without_),
-      successor_({&state_, &peers_, &ranks_, &moves_.departure(), &moves_.applicants(), &plan_},
+      successor_({&state_, &peers_, &ranks_, &moves_.drains(), &moves_.applicants(), &plan_},
                  config.min_pods, without_),
       succession_({&state_, &peers_, &ranks_, &workers_, &successor_, &outbox_}, config),
       lineage_({&state_, &workers_, &ranks_, &outbox_},
                WithIncarnation(config.self, state_.stored().incarnation), without_),
       record_(config.timers.record_retry, &outbox_),
-      report_({&state_, &peers_, &ranks_, &workers_, &plan_, &moves_.departure(), &succession_,
-               &outbox_},
-              config.timers.retry) {
+      report_(
+          {&state_, &peers_, &ranks_, &workers_, &plan_, &moves_.drains(), &succession_, &outbox_},
+          config.timers.retry) {
   ranks_.EnterView(state_.stored().view);
   if (state_.stored().ran) ranks_.SetRan();
 }
@@ -100,7 +100,7 @@ void MemberImpl::Handle(const Event& event) {
         outbox_.EmitLog("suspects " + view.pods[view.FindPod(e.uid)].name + ": " + e.why);
       },
       [&](const DrainRequested& e) {
-        moves_.departure().Request(e);
+        moves_.drains().Request(e);
         report_.Renew();
       },
       [&](const RecordAnswered& e) {
@@ -311,7 +311,7 @@ void MemberImpl::HandleForView(const Message& message, int from) {
       workers_.SetFinishing(state_.epoch());
       return;
     case MessageKind::kLeave:
-      moves_.departure().Add(message.pods);
+      moves_.drains().Add(message.pods);
       return;
     case MessageKind::kWorkersLost:
       ranks_.LoseWorkers(message.from, message.workers);

@@ -38,7 +38,7 @@ class MemberImpl {
 
   const MemberState& state() const { return state_; }
   const Succession& succession() const { return succession_; }
-  const Departure& departure() const { return moves_.departure(); }
+  const Drains& drains() const { return moves_.drains(); }
   bool Done() const;
   bool Ending() const { return state_.in_view() && workers_.finishing(); }
   bool StateLost() const;

@@ -30,7 +30,7 @@ class PeerStatus {
   bool ClearSuspicion(const std::string& uid);
   bool suspected(int pod) const { return pods_[pod].suspected; }
   std::vector<std::string> SuspectedPods() const;
-  // The pod runs with a newer incarnation: the one in this view will never answer.
+  // The pod runs with a newer incarnation, so the one that this view lists will never answer.
   void SetReplaced(int pod) { pods_[pod].replaced = true; }
   // Another member says that it doesn't hear this one.
   void Accuse(int accuser, int accused) { hearsay_.Accuse(accuser, accused); }
