@@ -23,7 +23,7 @@
 
 namespace ringmaster::algorithms {
 
-// What to do with the elements, on both kinds of groups.
+// How elements are reduced, in shared memory and over streams.
 struct Reduction {
   rm_dtype dtype;
   rm_op op;
@@ -73,7 +73,8 @@ class ShmGroup {
   void RaiseStaged(uint64_t chunk);
   Status ReduceSlice(const Staged& job, size_t index);
   Status CopySlices(const Staged& job, size_t index);
-  // Publishes where the buffers lie; *all: those of all ranks lie in the arenas.
+  // Tells the other ranks where this rank's buffers lie. *all: the buffers of all ranks lie in
+  // their arenas.
   Status Offer(const void* in, void* out, size_t bytes, bool* all);
   Status ReduceInPlace(size_t count, const Reduction& how);
 
