@@ -35,7 +35,7 @@ class Entry {
 
  private:
   void Ask();
-  // It would be a joiner with nothing to load.
+  // The worker would be a joiner whose script has registered no state to load.
   bool stateless() const;
   Status AwaitView(engine::Engine* engine, Clock::time_point deadline) const;
 

@@ -1,4 +1,5 @@
-// What the sidecar says to a worker: its role, its views, when to stop, that it has left.
+// Carries out what the sidecar tells a worker: its role, its views, when to stop, that it has left
+// the job.
 //
 // Thread rule: Attach() first; all else on the sidecar client's thread.
 #pragma once
@@ -36,7 +37,7 @@ class SidecarOrders : public sidecar_client::SidecarHandler {
 
  private:
   void OnWelcome(const nlohmann::json& frame);
-  // False: it is none, and the worker has failed.
+  // False: the frame has no valid key, and the worker has failed.
   bool TakeRingKey(const nlohmann::json& frame);
   void SayAgain(const WorkerRegistration::Repeat& repeat, const RestStatus::Repeat& rest);
   void OnPromoted(const nlohmann::json& frame);

@@ -1,7 +1,6 @@
 #include "collectives/elastic/worker.h"
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "collectives/nccl/backend_by_memory.h"
@@ -152,22 +151,6 @@ Status Worker::Finish(Clock::time_point deadline) {
   sidecar_.Finish();
   sidecar_.AwaitHeard(deadline);
   return {};
-}
-
-std::string Worker::LastRebuild() const {
-  const engine::RebuildTimes times = info().last_rebuild();
-  if (times.epoch == 0) return "";
-  // Detection and decision are the sidecars' part: they are in its /status and in the job's.
-  return nlohmann::json({{"epoch", times.epoch},
-                         {"reason", times.reason},
-                         {"seconds",
-                          {{"detect", 0.0},
-                           {"decide", 0.0},
-                           {"stop", times.stop},
-                           {"connect", times.connect},
-                           {"redo", times.redo},
-                           {"resume", times.resume}}}})
-      .dump();
 }
 
 }  // namespace ringmaster::elastic

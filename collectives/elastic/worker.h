@@ -64,7 +64,6 @@ class Worker {
   void Report(const std::string& name, double value) { facts_.Report(name, value); }
   // RM_ERR_INVALID: there is one already, or there can be no such file.
   Status StartTimeline(const std::string& path) { return timeline_.Start(path, info()); }
-  std::string LastRebuild() const;
 
  private:
   Worker(const WorkerOptions& options, engine::StateRegistry* state);

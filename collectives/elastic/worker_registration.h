@@ -49,15 +49,15 @@ class WorkerRegistration {
   Repeat Welcomed(const nlohmann::json& frame);
   // A standby takes a dead worker's place, and is a joiner from now on.
   void Promoted(const nlohmann::json& frame);
-  // The worker is in no view any more. True: its user waits to be in one, so the sidecar must hear
-  // that it wants to enter. One that was to begin the job waits for that alone: its script has yet
-  // to say what state it has.
+  // The worker is in no view any more. True: its user waits to be in one, so the sidecar must be
+  // told that the worker wants to enter. A worker that was to begin the job waits only for that:
+  // its script has yet to register what state it has.
   bool Dropped();
   // The sidecar gave up.
   void Failed(const std::string& message);
 
-  // The user waits to be in a view. False: the sidecar need not hear of it, because it was said
-  // before and no view has been installed since, or because a view has come that lists the worker.
+  // The user waits to be in a view. False: the sidecar need not be told, because it was told before
+  // and no view has been installed since, or because a view has come that lists the worker.
   bool RequestEntry();
   // The user waits no longer.
   void EndWait();
@@ -67,8 +67,8 @@ class WorkerRegistration {
   void Given(uint64_t epoch);
   void Installed(uint64_t epoch);
   void AtBoundary(uint64_t epoch, uint64_t step);
-  // Kept until another view is installed: a broken connection stays broken, and the others may wait
-  // for this worker's word.
+  // Keeps the trouble until another view is installed, because a broken connection stays broken,
+  // and the others may wait until this worker reports it.
   void InTrouble(const Trouble& trouble);
 
   Role role() const;

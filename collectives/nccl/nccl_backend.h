@@ -6,8 +6,8 @@
 // A result is kept in a buffer of ours, on the device or on the host (CUDA's copies find out
 // which). It is final: postscale is in it already.
 //
-// Waits: for NCCL and for the device by asking, with a limit and until Abort(). Inputs stay intact,
-// so whatever was interrupted runs again in the next view.
+// It waits for NCCL and for the device by asking again and again, with a limit and until Abort().
+// Inputs stay intact, so an operation that was interrupted can run again in the next view.
 //
 // Thread rule: Abort() from any thread, the rest from the engine's.
 #pragma once
@@ -47,17 +47,18 @@ class NcclBackend : public engine::Backend {
   void Abort(uint64_t epoch) override { view_.Abort(epoch); }
 
  private:
-  // RM_ERR_INTERNAL: nothing can be enqueued any more. It would wait for ever, some of it in the
-  // call.
+  // RM_ERR_INTERNAL: nothing can be enqueued on the device any more, because it would wait for
+  // ever, in part inside the call.
   Status CheckDevice() const;
   Status Prepare(const engine::Response& response, const engine::PendingTable& pending);
   Status RunBatch(const Work& work);
-  // Null: NCCL can't, and the host does it.
+  // The communicator of NCCL for this work. Null: NCCL can't do it, and the host does.
   NcclLink* LinkFor(const Work& work, std::vector<Reduction>* reductions);
   Status RunOnHost(const Work& work);
   Status CopyToHost(const engine::Operation& operation, std::shared_ptr<engine::Buffer>* copy);
 
-  // Until all that is enqueued has run. `link`: is asked for trouble meanwhile; null: none.
+  // Waits until everything that is enqueued has run. `link`: is asked for errors meanwhile; null:
+  // there is none to ask.
   Status Finish(NcclLink* link);
   Status GiveOut(const engine::Part& part, const engine::Request& request, const std::byte* from,
                  engine::Operation* operation, std::shared_ptr<engine::Buffer>* gathered);
