@@ -62,40 +62,14 @@ struct ShmGroup::Staged {
 
 ShmGroup::ShmGroup(transport::LivenessMonitor* liveness, uint64_t epoch,
                    std::vector<std::shared_ptr<ArenaMap>> maps, int self)
-    : liveness_(liveness),
-      tag_(transport::EpochTag(epoch)),
-      maps_(std::move(maps)),
-      self_(self),
-      small_bytes_(SmallBytes(maps_.size())),
-      chunk_bytes_(ChunkBytes(maps_.size())),
-      sources_(maps_.size()) {}
-
-Status ShmGroup::WaitFor(int member, FlagMember flag, uint64_t count) {
-  if (count == 0)
-    return Status();  // nothing to wait for, and the flag may still carry an older view's tag
-  return liveness_->WaitFlag(&(maps_[static_cast<size_t>(member)]->control()->*flag), tag_, count,
-                             op_number_);
-}
-
-Status ShmGroup::WaitForAll(FlagMember flag, uint64_t count) {
-  // Each begins with its neighbour, so that not all look at the same line.
-  for (int i = 1; i < size(); ++i) {
-    Status status = WaitFor((self_ + i) % size(), flag, count);
-    if (!status.ok()) return status;
-  }
-  return Status();
-}
-
-// Chunk c lies in the slot that chunk c - kStageSlots has used: free when all ranks have consumed
-// that one, and a flag counts what is done, so one more than the chunk's number.
-Status ShmGroup::WaitForStageSlot(uint64_t chunk) {
-  if (chunk < kStageSlots) return Status();
-  return WaitForAll(&ControlBlock::consumed, chunk - kStageSlots + 1);
-}
+    : peers_(liveness, epoch, std::move(maps), self),
+      small_bytes_(SmallBytes(peers_.count())),
+      chunk_bytes_(ChunkBytes(peers_.count())),
+      sources_(peers_.count()) {}
 
 Status ShmGroup::Allreduce(const void* in, void* out, size_t count, const Reduction& how,
                            uint64_t op_number, bool only_first) {
-  op_number_ = op_number;
+  peers_.Begin(op_number);
   size_t bytes = count * element::Size(how.dtype);
   if (bytes <= small_bytes_) return OneShot(in, out, count, how);
   bool in_place = false;
@@ -111,16 +85,15 @@ Status ShmGroup::Allreduce(const void* in, void* out, size_t count, const Reduct
 // replace a second hand-shake at the end of each operation.
 Status ShmGroup::OneShot(const void* in, void* out, size_t count, const Reduction& how) {
   uint64_t k = ++small_;
-  Status status = WaitForAll(&ControlBlock::small, k - 1);
+  Status status = peers_.WaitAll(&ControlBlock::small, k - 1);
   if (!status.ok()) return status;
-  std::memcpy(maps_[static_cast<size_t>(self_)]->small_slot(k), in,
-              count * element::Size(how.dtype));
+  std::memcpy(peers_.own().small_slot(k), in, count * element::Size(how.dtype));
   FaultPoint("shm_before_publish");
-  RaiseOwn(&ControlBlock::small, k);
+  peers_.Raise(&ControlBlock::small, k);
   FaultPoint("shm_after_publish");
-  status = WaitForAll(&ControlBlock::small, k);
+  status = peers_.WaitAll(&ControlBlock::small, k);
   if (!status.ok()) return status;
-  for (size_t i = 0; i < maps_.size(); ++i) sources_[i] = maps_[i]->small_slot(k);
+  for (size_t i = 0; i < peers_.count(); ++i) sources_[i] = peers_[i].small_slot(k);
   Reduce(out, sources_, count, how.dtype, how.op, how.divisor);
   FaultPoint("shm_before_return");
   return Status();
@@ -138,7 +111,7 @@ Status ShmGroup::StagedAllreduce(const void* in, void* out, size_t count, const 
              chunk_bytes_ / element_bytes,
              how,
              chunk_,
-             !only_first || self_ == 0};
+             !only_first || peers_.self() == 0};
   // The next chunk is staged before this one is waited for: with three slots that costs no further
   // wait.
   Status status = Stage(job, 0);
@@ -154,37 +127,40 @@ Status ShmGroup::StagedAllreduce(const void* in, void* out, size_t count, const 
 
 Status ShmGroup::Stage(const Staged& job, size_t index) {
   uint64_t chunk = job.first + index;
-  Status status = WaitForStageSlot(chunk);
+  Status status = peers_.WaitForStageSlot(chunk);
   if (!status.ok()) return status;
   // The own slice is read from the input.
   size_t elements = job.ElementsOf(index);
-  Slice own = SliceOf(elements, job.element_bytes, self_, maps_.size());
-  std::byte* slot = maps_[static_cast<size_t>(self_)]->stage_slot(chunk);
+  Slice own = SliceOf(elements, job.element_bytes, peers_.self(), peers_.count());
+  std::byte* slot = peers_.own().stage_slot(chunk);
   const std::byte* input = job.in + job.OffsetOf(index);
   size_t begin = own.begin * job.element_bytes;
   size_t end = begin + own.count * job.element_bytes;
   std::memcpy(slot, input, begin);
   std::memcpy(slot + end, input + end, elements * job.element_bytes - end);
-  FaultPoint("shm_before_stage");
-  RaiseOwn(&ControlBlock::staged, chunk + 1);
-  FaultPoint("shm_after_stage");
+  RaiseStaged(chunk);
   return Status();
+}
+
+void ShmGroup::RaiseStaged(uint64_t chunk) {
+  FaultPoint("shm_before_stage");
+  peers_.Raise(&ControlBlock::staged, chunk + 1);
+  FaultPoint("shm_after_stage");
 }
 
 Status ShmGroup::ReduceSlice(const Staged& job, size_t index) {
   uint64_t chunk = job.first + index;
-  Status status = WaitForAll(&ControlBlock::staged, chunk + 1);
+  Status status = peers_.WaitAll(&ControlBlock::staged, chunk + 1);
   if (!status.ok()) return status;
-  Slice own = SliceOf(job.ElementsOf(index), job.element_bytes, self_, maps_.size());
+  Slice own = SliceOf(job.ElementsOf(index), job.element_bytes, peers_.self(), peers_.count());
   size_t begin = own.begin * job.element_bytes;
-  for (size_t k = 0; k < maps_.size(); ++k) sources_[k] = maps_[k]->stage_slot(chunk) + begin;
-  sources_[static_cast<size_t>(self_)] = job.in + job.OffsetOf(index) + begin;
+  for (size_t k = 0; k < peers_.count(); ++k) sources_[k] = peers_[k].stage_slot(chunk) + begin;
+  sources_[static_cast<size_t>(peers_.self())] = job.in + job.OffsetOf(index) + begin;
   std::byte* out = job.out + job.OffsetOf(index) + begin;
   Reduce(out, sources_, own.count, job.how.dtype, job.how.op, job.how.divisor);
-  std::memcpy(maps_[static_cast<size_t>(self_)]->stage_slot(chunk) + begin, out,
-              own.count * job.element_bytes);
+  std::memcpy(peers_.own().stage_slot(chunk) + begin, out, own.count * job.element_bytes);
   FaultPoint("shm_before_reduced");
-  RaiseOwn(&ControlBlock::reduced, chunk + 1);
+  peers_.Raise(&ControlBlock::reduced, chunk + 1);
   FaultPoint("shm_after_reduced");
   return Status();
 }
@@ -193,15 +169,14 @@ Status ShmGroup::CopySlices(const Staged& job, size_t index) {
   uint64_t chunk = job.first + index;
   std::byte* out = job.out + job.OffsetOf(index);
   for (int i = 1; job.copy_out && i < size(); ++i) {
-    int k = (self_ + i) % size();
-    Status status = WaitFor(k, &ControlBlock::reduced, chunk + 1);
+    int k = (peers_.self() + i) % size();
+    Status status = peers_.Wait(k, &ControlBlock::reduced, chunk + 1);
     if (!status.ok()) return status;
-    Slice slice = SliceOf(job.ElementsOf(index), job.element_bytes, k, maps_.size());
+    Slice slice = SliceOf(job.ElementsOf(index), job.element_bytes, k, peers_.count());
     size_t begin = slice.begin * job.element_bytes;
-    std::memcpy(out + begin, maps_[static_cast<size_t>(k)]->stage_slot(chunk) + begin,
-                slice.count * job.element_bytes);
+    std::memcpy(out + begin, peers_[k].stage_slot(chunk) + begin, slice.count * job.element_bytes);
   }
-  RaiseOwn(&ControlBlock::consumed, chunk + 1);
+  peers_.Raise(&ControlBlock::consumed, chunk + 1);
   return Status();
 }
 
@@ -209,23 +184,23 @@ Status ShmGroup::CopySlices(const Staged& job, size_t index) {
 
 Status ShmGroup::Offer(const void* in, void* out, size_t bytes, bool* all) {
   uint64_t k = ++offers_;
-  const ArenaMap& map = *maps_[static_cast<size_t>(self_)];
+  const ArenaMap& map = peers_.own();
   // Entry k is written over by k+2. We offer k+2 only when k+1 has returned here; it returns when
   // all ranks have come to it, so when all have returned from k and read entry k no more. (A rank
   // that needn't wait for the offers below still waits for all in the reduction itself.)
-  transport::Offered& offer = own()->offers[k % 2];
+  transport::Offered& offer = peers_.own().control()->offers[k % 2];
   offer.in = map.OffsetOf(in, bytes);
   offer.out = map.OffsetOf(out, bytes);
-  places_.resize(maps_.size());
-  places_[static_cast<size_t>(self_)] = offer;
+  places_.resize(peers_.count());
+  places_[static_cast<size_t>(peers_.self())] = offer;
   *all = offer.in != 0 && offer.out != 0;
-  RaiseOwn(&ControlBlock::offered, k);
+  peers_.Raise(&ControlBlock::offered, k);
   // A rank with nothing to offer knows the answer, and so will all that look at its offer.
   for (int i = 1; *all && i < size(); ++i) {
-    int member = (self_ + i) % size();
-    Status status = WaitFor(member, &ControlBlock::offered, k);
+    int member = (peers_.self() + i) % size();
+    Status status = peers_.Wait(member, &ControlBlock::offered, k);
     if (!status.ok()) return status;
-    const ArenaMap& peer = *maps_[static_cast<size_t>(member)];
+    const ArenaMap& peer = peers_[member];
     // Copied before it is checked: what lies there may change at any time.
     const volatile transport::Offered& lying = peer.control()->offers[k % 2];
     const transport::Offered theirs{lying.in, lying.out};
@@ -241,21 +216,21 @@ Status ShmGroup::Offer(const void* in, void* out, size_t bytes, bool* all) {
 
 Status ShmGroup::ReduceInPlace(size_t count, const Reduction& how) {
   size_t element_bytes = element::Size(how.dtype);
-  Slice own_slice = SliceOf(count, element_bytes, self_, maps_.size());
+  Slice own_slice = SliceOf(count, element_bytes, peers_.self(), peers_.count());
   size_t block = kCopyBlock / element_bytes;
   FaultPoint("arena_before_reduce");
   for (size_t at = 0; at < own_slice.count; at += block) {
     size_t elements = std::min(block, own_slice.count - at);
     size_t offset = (own_slice.begin + at) * element_bytes;
-    for (size_t k = 0; k < maps_.size(); ++k) {
-      sources_[k] = maps_[k]->base() + places_[k].in + offset;
+    for (size_t k = 0; k < peers_.count(); ++k) {
+      sources_[k] = peers_[k].base() + places_[k].in + offset;
     }
-    std::byte* result = maps_[static_cast<size_t>(self_)]->base() +
-                        places_[static_cast<size_t>(self_)].out + offset;
+    std::byte* result =
+        peers_.own().base() + places_[static_cast<size_t>(peers_.self())].out + offset;
     Reduce(result, sources_, elements, how.dtype, how.op, how.divisor);
     for (int i = 1; i < size(); ++i) {
-      const size_t member = static_cast<size_t>((self_ + i) % size());
-      std::memcpy(maps_[member]->base() + places_[member].out + offset, result,
+      const size_t member = static_cast<size_t>((peers_.self() + i) % size());
+      std::memcpy(peers_[member].base() + places_[member].out + offset, result,
                   elements * element_bytes);
     }
   }
@@ -264,10 +239,10 @@ Status ShmGroup::ReduceInPlace(size_t count, const Reduction& how) {
   // ever.
   uint64_t chunk = chunk_++;
   FaultPoint("shm_before_reduced");
-  RaiseOwn(&ControlBlock::reduced, chunk + 1);
-  RaiseOwn(&ControlBlock::consumed, chunk + 1);
+  peers_.Raise(&ControlBlock::reduced, chunk + 1);
+  peers_.Raise(&ControlBlock::consumed, chunk + 1);
   FaultPoint("shm_after_reduced");
-  Status status = WaitForAll(&ControlBlock::reduced, chunk + 1);
+  Status status = peers_.WaitAll(&ControlBlock::reduced, chunk + 1);
   if (status.ok()) FaultPoint("shm_before_return");
   return status;
 }
@@ -275,18 +250,18 @@ Status ShmGroup::ReduceInPlace(size_t count, const Reduction& how) {
 // ---- the others ----
 
 Status ShmGroup::Broadcast(void* data, size_t bytes, int root, uint64_t op_number) {
-  op_number_ = op_number;
-  ArenaMap& source = *maps_[static_cast<size_t>(root)];
+  peers_.Begin(op_number);
+  const ArenaMap& source = peers_[root];
   if (bytes <= kSmallSlotBytes) {
     uint64_t k = ++small_;
-    Status status = WaitForAll(&ControlBlock::small, k - 1);
+    Status status = peers_.WaitAll(&ControlBlock::small, k - 1);
     if (!status.ok()) return status;
-    if (self_ == root) std::memcpy(source.small_slot(k), data, bytes);
+    if (peers_.self() == root) std::memcpy(source.small_slot(k), data, bytes);
     FaultPoint("shm_before_publish");
-    RaiseOwn(&ControlBlock::small, k);
+    peers_.Raise(&ControlBlock::small, k);
     FaultPoint("shm_after_publish");
-    if (self_ != root) status = WaitFor(root, &ControlBlock::small, k);
-    if (status.ok() && self_ != root) std::memcpy(data, source.small_slot(k), bytes);
+    if (peers_.self() != root) status = peers_.Wait(root, &ControlBlock::small, k);
+    if (status.ok() && peers_.self() != root) std::memcpy(data, source.small_slot(k), bytes);
     return status;
   }
   uint64_t first = chunk_;
@@ -296,28 +271,26 @@ Status ShmGroup::Broadcast(void* data, size_t bytes, int root, uint64_t op_numbe
     uint64_t chunk = first + i;
     auto* at = static_cast<std::byte*>(data) + i * chunk_bytes_;
     size_t part = std::min(chunk_bytes_, bytes - i * chunk_bytes_);
-    Status status =
-        self_ == root ? WaitForStageSlot(chunk) : WaitFor(root, &ControlBlock::staged, chunk + 1);
+    Status status = peers_.self() == root ? peers_.WaitForStageSlot(chunk)
+                                          : peers_.Wait(root, &ControlBlock::staged, chunk + 1);
     if (!status.ok()) return status;
-    if (self_ == root) {
+    if (peers_.self() == root) {
       std::memcpy(source.stage_slot(chunk), at, part);
-      FaultPoint("shm_before_stage");
-      RaiseOwn(&ControlBlock::staged, chunk + 1);
-      FaultPoint("shm_after_stage");
+      RaiseStaged(chunk);
     } else {
       std::memcpy(at, source.stage_slot(chunk), part);
     }
-    RaiseOwn(&ControlBlock::consumed, chunk + 1);
+    peers_.Raise(&ControlBlock::consumed, chunk + 1);
   }
   return Status();
 }
 
 Status ShmGroup::Allgatherv(const void* send, std::span<const std::span<std::byte>> blocks,
                             uint64_t op_number) {
-  op_number_ = op_number;
+  peers_.Begin(op_number);
   size_t longest = 0;
   for (const auto& block : blocks) longest = std::max(longest, block.size());
-  const std::span<std::byte>& mine = blocks[static_cast<size_t>(self_)];
+  const std::span<std::byte>& mine = blocks[static_cast<size_t>(peers_.self())];
   auto* source = static_cast<const std::byte*>(send);
   if (!mine.empty() && mine.data() != source) std::memmove(mine.data(), source, mine.size());
   source = mine.data();
@@ -330,23 +303,19 @@ Status ShmGroup::Allgatherv(const void* send, std::span<const std::span<std::byt
   };
   for (size_t i = 0; i < chunks; ++i) {
     uint64_t chunk = first + i;
-    Status status = WaitForStageSlot(chunk);
+    Status status = peers_.WaitForStageSlot(chunk);
     if (!status.ok()) return status;
     std::span<std::byte> part = part_of(mine, i);
-    if (!part.empty())
-      std::memcpy(maps_[static_cast<size_t>(self_)]->stage_slot(chunk), part.data(), part.size());
-    FaultPoint("shm_before_stage");
-    RaiseOwn(&ControlBlock::staged, chunk + 1);
-    FaultPoint("shm_after_stage");
+    if (!part.empty()) std::memcpy(peers_.own().stage_slot(chunk), part.data(), part.size());
+    RaiseStaged(chunk);
     for (int step = 1; step < size(); ++step) {
-      int k = (self_ + step) % size();
+      int k = (peers_.self() + step) % size();
       part = part_of(blocks[static_cast<size_t>(k)], i);
-      status = WaitFor(k, &ControlBlock::staged, chunk + 1);
+      status = peers_.Wait(k, &ControlBlock::staged, chunk + 1);
       if (!status.ok()) return status;
-      if (!part.empty())
-        std::memcpy(part.data(), maps_[static_cast<size_t>(k)]->stage_slot(chunk), part.size());
+      if (!part.empty()) std::memcpy(part.data(), peers_[k].stage_slot(chunk), part.size());
     }
-    RaiseOwn(&ControlBlock::consumed, chunk + 1);
+    peers_.Raise(&ControlBlock::consumed, chunk + 1);
   }
   return Status();
 }
@@ -365,30 +334,28 @@ std::span<Bytes> PartOf(std::span<Bytes> block, size_t index, size_t part_bytes)
 }  // namespace
 
 size_t ShmGroup::PartBytes() const {
-  return std::max(kLine, chunk_bytes_ / maps_.size() / kLine * kLine);
+  return std::max(kLine, chunk_bytes_ / peers_.count() / kLine * kLine);
 }
 
 Status ShmGroup::StageParts(std::span<const std::span<const std::byte>> blocks, size_t index,
                             uint64_t chunk) {
-  if (Status s = WaitForStageSlot(chunk); !s.ok()) return s;
+  if (Status s = peers_.WaitForStageSlot(chunk); !s.ok()) return s;
   const size_t part_bytes = PartBytes();
-  const size_t own = static_cast<size_t>(self_);
-  std::byte* slot = maps_[own]->stage_slot(chunk);
+  const size_t own = static_cast<size_t>(peers_.self());
+  std::byte* slot = peers_.own().stage_slot(chunk);
   for (size_t k = 0; k < blocks.size(); ++k) {
     const auto part = PartOf(blocks[k], index, part_bytes);
     if (k != own && !part.empty()) std::memcpy(slot + k * part_bytes, part.data(), part.size());
   }
-  FaultPoint("shm_before_stage");
-  RaiseOwn(&ControlBlock::staged, chunk + 1);
-  FaultPoint("shm_after_stage");
+  RaiseStaged(chunk);
   return Status();
 }
 
 Status ShmGroup::ReduceScatter(std::span<const std::span<const std::byte>> blocks, void* out,
                                const Reduction& how, uint64_t op_number) {
-  op_number_ = op_number;
+  peers_.Begin(op_number);
   const size_t part_bytes = PartBytes();
-  const size_t own = static_cast<size_t>(self_);
+  const size_t own = static_cast<size_t>(peers_.self());
   size_t longest = 0;
   for (const auto& block : blocks) longest = std::max(longest, block.size());
   const uint64_t first = chunk_;
@@ -398,16 +365,16 @@ Status ShmGroup::ReduceScatter(std::span<const std::span<const std::byte>> block
     const uint64_t chunk = first + i;
     Status status = StageParts(blocks, i, chunk);
     if (!status.ok()) return status;
-    status = WaitForAll(&ControlBlock::staged, chunk + 1);
+    status = peers_.WaitAll(&ControlBlock::staged, chunk + 1);
     if (!status.ok()) return status;
-    for (size_t k = 0; k < maps_.size(); ++k) {
-      sources_[k] = maps_[k]->stage_slot(chunk) + own * part_bytes;
+    for (size_t k = 0; k < peers_.count(); ++k) {
+      sources_[k] = peers_[k].stage_slot(chunk) + own * part_bytes;
     }
     const auto mine = PartOf(blocks[own], i, part_bytes);
     sources_[own] = mine.data();
     Reduce(static_cast<std::byte*>(out) + i * part_bytes, sources_,
            mine.size() / element::Size(how.dtype), how.dtype, how.op, how.divisor);
-    RaiseOwn(&ControlBlock::consumed, chunk + 1);
+    peers_.Raise(&ControlBlock::consumed, chunk + 1);
   }
   FaultPoint("shm_before_return");
   return Status();
@@ -416,9 +383,9 @@ Status ShmGroup::ReduceScatter(std::span<const std::span<const std::byte>> block
 Status ShmGroup::Alltoallv(std::span<const std::span<const std::byte>> send,
                            std::span<const std::span<std::byte>> recv, size_t longest,
                            uint64_t op_number) {
-  op_number_ = op_number;
+  peers_.Begin(op_number);
   const size_t part_bytes = PartBytes();
-  const size_t own = static_cast<size_t>(self_);
+  const size_t own = static_cast<size_t>(peers_.self());
   if (!send[own].empty()) std::memmove(recv[own].data(), send[own].data(), send[own].size());
   const uint64_t first = chunk_;
   const size_t chunks = (longest + part_bytes - 1) / part_bytes;
@@ -428,26 +395,26 @@ Status ShmGroup::Alltoallv(std::span<const std::span<const std::byte>> send,
     Status status = StageParts(send, i, chunk);
     if (!status.ok()) return status;
     for (int step = 1; step < size(); ++step) {
-      const int k = (self_ + step) % size();
+      const int k = (peers_.self() + step) % size();
       const auto part = PartOf(recv[static_cast<size_t>(k)], i, part_bytes);
-      status = WaitFor(k, &ControlBlock::staged, chunk + 1);
+      status = peers_.Wait(k, &ControlBlock::staged, chunk + 1);
       if (!status.ok()) return status;
       if (part.empty()) continue;
-      const std::byte* theirs = maps_[static_cast<size_t>(k)]->stage_slot(chunk);
+      const std::byte* theirs = peers_[k].stage_slot(chunk);
       std::memcpy(part.data(), theirs + own * part_bytes, part.size());
     }
-    RaiseOwn(&ControlBlock::consumed, chunk + 1);
+    peers_.Raise(&ControlBlock::consumed, chunk + 1);
   }
   FaultPoint("shm_before_return");
   return Status();
 }
 
 Status ShmGroup::Barrier(uint64_t op_number) {
-  op_number_ = op_number;
+  peers_.Begin(op_number);
   uint64_t k = ++small_;
-  RaiseOwn(&ControlBlock::small, k);
+  peers_.Raise(&ControlBlock::small, k);
   FaultPoint("shm_after_publish");
-  return WaitForAll(&ControlBlock::small, k);
+  return peers_.WaitAll(&ControlBlock::small, k);
 }
 
 }  // namespace ringmaster::algorithms

@@ -16,13 +16,14 @@
 #include <span>
 #include <vector>
 
+#include "collectives/algorithms/shm_peers.h"
 #include "collectives/transport/arena.h"
 #include "collectives/transport/liveness_monitor.h"
 #include "ringmaster/status.h"
 
 namespace ringmaster::algorithms {
 
-// What to do with the elements, on both kinds of groups.
+// How elements are reduced, in shared memory and over streams.
 struct Reduction {
   rm_dtype dtype;
   rm_op op;
@@ -35,7 +36,7 @@ class ShmGroup {
   ShmGroup(transport::LivenessMonitor* liveness, uint64_t epoch,
            std::vector<std::shared_ptr<transport::ArenaMap>> maps, int self);
 
-  int size() const { return static_cast<int>(maps_.size()); }
+  int size() const { return peers_.size(); }
 
   // `op_number` is the communicator's. With `only_first` the result is only complete at the group's
   // first rank.
@@ -55,17 +56,8 @@ class ShmGroup {
   Status Barrier(uint64_t op_number);
 
  private:
-  using FlagMember = transport::Flag transport::ControlBlock::*;
-
   // One large allreduce on its way.
   struct Staged;
-
-  transport::ControlBlock* own() const { return maps_[static_cast<size_t>(self_)]->control(); }
-  void RaiseOwn(FlagMember flag, uint64_t count) { transport::Raise(&(own()->*flag), tag_, count); }
-  Status WaitFor(int member, FlagMember flag, uint64_t count);
-  Status WaitForAll(FlagMember flag, uint64_t count);
-  // Waits until the slot of chunk `chunk` is free again.
-  Status WaitForStageSlot(uint64_t chunk);
 
   // Each chunk's slot has room for a part for every rank.
   size_t PartBytes() const;
@@ -77,20 +69,19 @@ class ShmGroup {
   Status StagedAllreduce(const void* in, void* out, size_t count, const Reduction& how,
                          bool only_first);
   Status Stage(const Staged& job, size_t index);
+  // This rank's part of the chunk lies in its slot.
+  void RaiseStaged(uint64_t chunk);
   Status ReduceSlice(const Staged& job, size_t index);
   Status CopySlices(const Staged& job, size_t index);
-  // Publishes where the buffers lie; *all: those of all ranks lie in the arenas.
+  // Tells the other ranks where this rank's buffers lie. *all: the buffers of all ranks lie in
+  // their arenas.
   Status Offer(const void* in, void* out, size_t bytes, bool* all);
   Status ReduceInPlace(size_t count, const Reduction& how);
 
-  transport::LivenessMonitor* const liveness_;
-  const uint64_t tag_;
-  const std::vector<std::shared_ptr<transport::ArenaMap>> maps_;
-  const int self_;
+  ShmPeers peers_;
   const size_t small_bytes_;  // messages up to this go in one shot
   const size_t chunk_bytes_;
 
-  uint64_t op_number_ = 0;
   uint64_t small_ = 0;   // one-shot operations begun
   uint64_t chunk_ = 0;   // chunks of complete operations
   uint64_t offers_ = 0;  // large allreduces begun

@@ -39,8 +39,8 @@ class StreamGroup {
   // blocks[self]. Ranks give blocks of the same sizes.
   Status ReduceScatter(std::span<const std::span<const std::byte>> blocks, void* out,
                        const Reduction& how, uint64_t op_number);
-  // send[k] goes to member k, recv[k] comes from there; nothing is sent for an empty block. The own
-  // block is left to the caller.
+  // send[k] goes to member k, recv[k] comes from it; nothing is sent for an empty block. The caller
+  // copies the own block.
   Status Alltoallv(std::span<const std::span<const std::byte>> send,
                    std::span<const std::span<std::byte>> recv, uint64_t op_number);
 

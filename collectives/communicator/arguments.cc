@@ -49,7 +49,7 @@ Status CheckAllreduce(const void* in, const void* out, size_t count, rm_dtype dt
   return status;
 }
 
-Status CheckAllgatherv(Place place, const void* send, const void* recv,
+Status CheckAllgatherv(RankAndSize place, const void* send, const void* recv,
                        std::span<const size_t> bytes_by_rank) {
   if (Status s = CheckEntries("bytes_by_rank", bytes_by_rank.size(),
                               static_cast<size_t>(place.size), place.size);
@@ -60,7 +60,7 @@ Status CheckAllgatherv(Place place, const void* send, const void* recv,
   return CheckSendAndRecv(own > 0, send, total > 0, recv);
 }
 
-Status CheckBroadcast(Place place, const void* data, size_t bytes, int root) {
+Status CheckBroadcast(RankAndSize place, const void* data, size_t bytes, int root) {
   if (root < 0 || root >= place.size) {
     return Invalid("root " + std::to_string(root) + " is no rank: the view has 0 to " +
                    std::to_string(place.size - 1));
@@ -69,7 +69,7 @@ Status CheckBroadcast(Place place, const void* data, size_t bytes, int root) {
   return Status();
 }
 
-Status CheckReduceScatter(Place place, const void* in, const void* out,
+Status CheckReduceScatter(RankAndSize place, const void* in, const void* out,
                           std::span<const size_t> counts, rm_dtype dtype, rm_op op) {
   if (Status s = CheckEntries("counts", counts.size(), static_cast<size_t>(place.size), place.size);
       !s.ok())
@@ -83,7 +83,7 @@ Status CheckReduceScatter(Place place, const void* in, const void* out,
   return Status();
 }
 
-Status CheckAlltoallv(Place place, const void* send, const void* recv,
+Status CheckAlltoallv(RankAndSize place, const void* send, const void* recv,
                       std::span<const size_t> bytes) {
   const size_t n = static_cast<size_t>(place.size);
   const size_t self = static_cast<size_t>(place.rank);
@@ -96,7 +96,7 @@ Status CheckAlltoallv(Place place, const void* send, const void* recv,
   return CheckSendAndRecv(sent > 0, send, received > 0, recv);
 }
 
-Status CheckSubset(Place place, bool is_subset, std::span<const int> ranks) {
+Status CheckSubset(RankAndSize place, bool is_subset, std::span<const int> ranks) {
   const bool ascending =
       std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end();
   const bool has_self = std::find(ranks.begin(), ranks.end(), place.rank) != ranks.end();

@@ -9,7 +9,7 @@
 namespace ringmaster::communicator {
 namespace {
 
-constexpr Place kSecondOfThree{1, 3};
+constexpr RankAndSize kSecondOfThree{1, 3};
 
 std::string Words(const Status& status) {
   return status.ok() ? "" : status.code() == RM_ERR_INVALID ? status.message() : "another code";

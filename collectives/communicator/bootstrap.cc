@@ -87,19 +87,19 @@ Status Bootstrap::ConnectAll() {
 Status Bootstrap::Dial(int rank) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
   const PeerEndpoint& where = options_.peers[static_cast<size_t>(rank)];
-  std::string why;
-  DialResult result =
-      peer.use_unix ? DialUnix(where.shm, &peer.fd, &why) : DialTcp(where.tcp, &peer.fd, &why);
+  DialResult result;
+  Status dialled = peer.use_unix ? DialUnix(where.shm, &peer.fd, &result)
+                                 : DialTcp(where.tcp, &peer.fd, &result);
   const bool strange =
       peer.use_unix && result == DialResult::kConnected && !transport::SameUser(peer.fd.get());
   if (peer.use_unix && (strange || result == DialResult::kRefused)) {
     // Another machine or pod, a dead process, or another user's under its name: the TCP port tells.
     peer.use_unix = false;
-    result = DialTcp(where.tcp, &peer.fd, &why);
+    dialled = DialTcp(where.tcp, &peer.fd, &result);
   }
   if (result == DialResult::kRefused) return Lost(rank, "connection refused");
-  if (result == DialResult::kFailed || result == DialResult::kNoDescriptor) {
-    TryAgain(rank, why);
+  if (!dialled.ok()) {
+    TryAgain(rank, dialled.message());
     return Status();
   }
   peer.state = State::kDialing;
@@ -190,12 +190,7 @@ Status Bootstrap::HandleReply(int rank) {
   switch (peer.reply.magic == transport::kMagic ? peer.reply.kind : ReplyKind::kWrongVersion) {
     case ReplyKind::kJoined: {
       if (peer.use_unix) {
-        maps_[static_cast<size_t>(rank)] =
-            endpoint_->Attach(options_.peers[static_cast<size_t>(rank)].shm, peer.arena,
-                              peer.reply.arena_id, peer.reply.arena_bytes, &peer.trouble);
-        if (maps_[static_cast<size_t>(rank)] == nullptr) {
-          transport::LogLine("no shared memory with " + name + ", using a stream: " + peer.trouble);
-        }
+        MapArena(rank, peer.arena, peer.reply.arena_id, peer.reply.arena_bytes);
       }
       Ready(rank);
       return Status();
@@ -218,6 +213,15 @@ Status Bootstrap::HandleReply(int rank) {
     default:
       return liveness_->Fail(RM_ERR_INVALID, name + " speaks another version of the protocol");
   }
+}
+
+void Bootstrap::MapArena(int rank, const UniqueFd& arena, uint64_t id, size_t bytes) {
+  const Status mapped = endpoint_->Attach(options_.peers[static_cast<size_t>(rank)].shm, arena, id,
+                                          bytes, &maps_[static_cast<size_t>(rank)]);
+  if (mapped.ok()) return;
+  peers_[static_cast<size_t>(rank)].trouble = mapped.message();
+  transport::LogLine("no shared memory with rank " + std::to_string(rank) +
+                     ", using a stream: " + mapped.message());
 }
 
 void Bootstrap::TryAgain(int rank, const std::string& why, std::chrono::milliseconds pause) {
@@ -255,13 +259,7 @@ void Bootstrap::Welcome(transport::Arrival arrival) {
   }
   int attached = -1;
   if (share) {
-    maps_[static_cast<size_t>(rank)] =
-        endpoint_->Attach(options_.peers[static_cast<size_t>(rank)].shm, arrival.arena,
-                          arrival.hello.arena_id, arrival.hello.arena_bytes, &peer.trouble);
-    if (maps_[static_cast<size_t>(rank)] == nullptr) {
-      transport::LogLine("no shared memory with rank " + std::to_string(rank) +
-                         ", using a stream: " + peer.trouble);
-    }
+    MapArena(rank, arrival.arena, arrival.hello.arena_id, arrival.hello.arena_bytes);
     reply.arena_id = endpoint_->arena()->id();
     reply.arena_bytes = endpoint_->arena()->bytes();
     attached = endpoint_->arena()->fd();
@@ -308,11 +306,12 @@ Status Bootstrap::WaitForEvents() {
     } else if (state == State::kAnswered) {
       status = ReadReply(rank);
     } else {
-      std::string why;
-      DialResult result = transport::DialFinished(peers_[static_cast<size_t>(rank)].fd.get(), &why);
+      DialResult result;
+      const Status dialled =
+          transport::DialFinished(peers_[static_cast<size_t>(rank)].fd.get(), &result);
       if (result == DialResult::kRefused) return Lost(rank, "connection refused");
-      if (result == DialResult::kConnected) status = SendHello(rank);
-      if (result == DialResult::kFailed) TryAgain(rank, why);
+      if (dialled.ok()) status = SendHello(rank);
+      if (!dialled.ok()) TryAgain(rank, dialled.message());
     }
     if (!status.ok()) return status;
   }

@@ -2,10 +2,10 @@
 // all have done so.
 //
 // The higher rank of a pair dials the lower one: its abstract unix socket first, where both want
-// shared memory, its TCP port otherwise. Both prove that they hold the ring's key, where the job
-// has one: who can't is no peer, whatever it says. Then rank 0 hears from each rank which arenas it
-// could map and tells all the groups: so a rank that returns knows that every member has come this
-// far.
+// shared memory, its TCP port otherwise. Where the job has a ring key both prove that they hold it:
+// a process that can't is no peer, whatever it says. Then rank 0 hears from each rank which arenas
+// it could map and tells all the groups: so a rank that returns knows that every member has come
+// this far.
 //
 // Owner and thread: one call of Communicator::Create.
 #pragma once
@@ -35,11 +35,12 @@ class Bootstrap {
   const std::vector<std::shared_ptr<transport::ArenaMap>>& maps() const { return maps_; }
 
  private:
-  // kAsked: its proof is awaited; kAnswered: its word that it has built the view, too.
+  // kAsked: this rank waits for the peer's proof. kAnswered: it waits for the peer's reply, which
+  // comes when the peer builds the view, too.
   enum class State { kAbsent, kDialing, kAsked, kAnswered, kReady };
   struct Peer {
     State state = State::kAbsent;
-    bool dial = false;  // we dial it, else it dials us
+    bool dial = false;  // this rank dials the peer; otherwise the peer dials this rank
     bool use_unix = false;
     transport::UniqueFd fd;
     transport::UniqueFd arena;
@@ -54,7 +55,7 @@ class Bootstrap {
   Status ConnectAll();
   Status Dial(int rank);
   Status SendHello(int rank);
-  // The own arena's, where the peer is to map it; else none.
+  // The descriptor of the own arena where the peer is to map it; otherwise -1.
   int ArenaFor(const Peer& peer) const;
   Status ReadChallenge(int rank);
   Status ReadReply(int rank);
@@ -66,6 +67,8 @@ class Bootstrap {
   Status LookForTheDead();
   Status LookForNewerEpoch();
   Status Lost(int rank, const std::string& why);
+  // Maps the arena of that rank. If that fails the two ranks talk over a stream.
+  void MapArena(int rank, const transport::UniqueFd& arena, uint64_t id, size_t bytes);
   void TryAgain(int rank, const std::string& why,
                 std::chrono::milliseconds pause = std::chrono::milliseconds(5));
   void Ready(int rank);

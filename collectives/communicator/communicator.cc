@@ -78,7 +78,7 @@ class CommunicatorImpl : public Communicator {
     return {dtype, op, op == RM_AVERAGE ? place_.size : 1};
   }
 
-  const Place place_;
+  const RankAndSize place_;
   const uint64_t epoch_;
   const std::shared_ptr<transport::LivenessMonitor> liveness_;
   const bool is_subset_ = false;

@@ -11,7 +11,7 @@ using transport::FrameKind;
 using transport::FrameReceiver;
 using transport::FrameSender;
 
-Status AgreeOnGroups(transport::LivenessMonitor* liveness, Place place, uint64_t epoch,
+Status AgreeOnGroups(transport::LivenessMonitor* liveness, RankAndSize place, uint64_t epoch,
                      transport::Clock::time_point deadline, const std::vector<uint8_t>& mapped,
                      std::vector<uint32_t>* groups) {
   const size_t n = mapped.size();

@@ -15,7 +15,7 @@ namespace ringmaster::communicator {
 
 // `mapped`: by rank, whether this one has mapped its arena, the own one included. *groups: by rank.
 // On failure the view is over.
-Status AgreeOnGroups(transport::LivenessMonitor* liveness, Place place, uint64_t epoch,
+Status AgreeOnGroups(transport::LivenessMonitor* liveness, RankAndSize place, uint64_t epoch,
                      transport::Clock::time_point deadline, const std::vector<uint8_t>& mapped,
                      std::vector<uint32_t>* groups);
 

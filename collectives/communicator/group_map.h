@@ -12,8 +12,8 @@
 
 namespace ringmaster::communicator {
 
-// By rank, its group: a rank goes to the first one in which it and every member have mapped each
-// other. `can_map[i][k]`: rank i has mapped rank k's arena.
+// The number of each rank's group: a rank goes to the first group in which it and every member have
+// mapped each other. `can_map[i][k]`: rank i has mapped rank k's arena.
 std::vector<uint32_t> FormGroups(const std::vector<std::vector<uint8_t>>& can_map);
 
 class GroupMap {
@@ -47,12 +47,12 @@ class GroupMap {
     for (const auto& members : members_) leaders.push_back(members.front());
     return leaders;
   }
-  // Where a rank of the own group stands in it.
+  // The place of a rank of the own group within that group.
   int PlaceInOwn(int rank) const {
     const std::vector<int>& mine = own_members();
     return static_cast<int>(std::find(mine.begin(), mine.end(), rank) - mine.begin());
   }
-  // What the ranks of the own group have of what all ranks have.
+  // Of one element for each rank: those of the own group's ranks.
   template <typename T>
   std::vector<T> OfOwn(const std::vector<T>& by_rank) const {
     std::vector<T> own;

@@ -2,8 +2,8 @@
 // arenas, between the groups' first ranks over streams. One group, or groups of one rank, are the
 // special cases in which a level falls away. docs/collectives.md tells which algorithm runs when.
 //
-// Arguments are right: who calls has checked them. `op_number` counts the view's operations.
-// Owner: a communicator. Thread rule: the thread of the collective.
+// The caller has checked the arguments. `op_number` counts the view's operations. Owner: a
+// communicator. Thread rule: the thread of the collective.
 #pragma once
 
 #include <cstddef>
@@ -55,8 +55,9 @@ class Hierarchy {
   bool leads() const { return leaders_ != nullptr; }
 
   const GroupMap groups_;
-  std::unique_ptr<algorithms::ShmGroup> shm_;          // null: alone in its group
-  std::unique_ptr<algorithms::StreamGroup> leaders_;   // null: not a leader, or only one group
+  std::unique_ptr<algorithms::ShmGroup> shm_;  // null: this rank is alone in its group
+  // Null: this rank leads no group, or there is only one group.
+  std::unique_ptr<algorithms::StreamGroup> leaders_;
   std::unique_ptr<algorithms::StreamGroup> everyone_;  // null: only one group
   unsigned char nothing_ = 0;
 };

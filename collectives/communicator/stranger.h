@@ -45,9 +45,8 @@ class Stranger {
 
   void Call(const PeerEndpoint& peer, uint64_t epoch, uint32_t version) {
     transport::UniqueFd fd;
-    std::string why;
-    const auto result = transport::DialTcp(peer.tcp, &fd, &why);
-    if (!fd.valid() || result == transport::DialResult::kFailed) return;
+    transport::DialResult result;
+    if (!transport::DialTcp(peer.tcp, &fd, &result).ok()) return;
     transport::WaitFor(fd.get(), POLLOUT, transport::Clock::now() + std::chrono::seconds(1));
     transport::Hello hello;
     hello.version = version;

@@ -1,5 +1,6 @@
-// An average whose sum may overflow where the average doesn't: the sum is made in a wider type. Of
-// halves it is a float; bf16 goes as far as float does, so each element is divided first.
+// Averages of which the sum may overflow although the average doesn't: the sum is made in a wider
+// type. For halves that is float. bf16 has the range of float, so each element is divided before it
+// is added.
 //
 // Owner and thread: one call of a collective.
 #pragma once
@@ -21,7 +22,7 @@ class WideAverage {
   // Takes `count` elements, with room for `beside` more behind them. RM_ERR_OUT_OF_MEMORY.
   Status Take(const void* in, size_t count, size_t beside = 0);
 
-  // What to reduce instead, and how.
+  // What to reduce in place of the caller's elements, and how.
   std::byte* taken() { return wide_.get(); }
   std::byte* beside() { return beside_; }
   rm_dtype dtype() const { return wide_dtype_; }

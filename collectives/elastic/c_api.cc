@@ -9,6 +9,7 @@
 #include <string>
 
 #include "collectives/elastic/library.h"
+#include "collectives/elastic/rebuild_text.h"
 #include "collectives/element/element.h"
 #include "collectives/nccl/gpu.h"
 
@@ -259,7 +260,7 @@ const char* rm_worker_id(int rank) {
 
 const char* rm_last_rebuild(void) {
   const auto worker = CurrentWorker();
-  last_text = worker ? worker->LastRebuild() : "";
+  last_text = worker ? ringmaster::elastic::RebuildText(worker->info().last_rebuild()) : "";
   return last_text.c_str();
 }
 

@@ -27,7 +27,7 @@ void EngineReports::OnBroken(uint64_t epoch, int rank, const std::string& why) {
   Tell({epoch, rank, why, /*broken=*/true});
 }
 
-void EngineReports::Tell(const Registration::Trouble& trouble) {
+void EngineReports::Tell(const WorkerRegistration::Trouble& trouble) {
   registration_->InTrouble(trouble);
   frames_->Trouble(trouble);
 }
@@ -38,9 +38,9 @@ void EngineReports::OnRebuilt(const engine::RebuildTimes& times, uint64_t step, 
 
 void EngineReports::OnShutDown(uint64_t epoch) {
   frames_->PingSoon();  // with the last step and values: nobody may ask later
-  registration_->Rests(epoch);
-  if (registration_->may_rest()) return frames_->Resting(epoch);
-  registration_->Finished(epoch);
+  rest_->Rests(epoch);
+  if (rest_->may_rest()) return frames_->Resting(epoch);
+  rest_->Finished(epoch);
   frames_->Finished(epoch);
 }
 

@@ -1,5 +1,5 @@
-// What a worker's engine says goes to the sidecar, and into the registration what a sidecar that
-// starts again must hear again.
+// Passes on what a worker's engine says: to the sidecar, and into the registration and the status
+// of the rest what a sidecar that starts again must hear again.
 //
 // Thread rule: the engine's thread.
 #pragma once
@@ -8,16 +8,18 @@
 #include <vector>
 
 #include "collectives/elastic/ping_facts.h"
-#include "collectives/elastic/registration.h"
+#include "collectives/elastic/rest_status.h"
 #include "collectives/elastic/sidecar_frames.h"
+#include "collectives/elastic/worker_registration.h"
 #include "collectives/engine/engine.h"
 
 namespace ringmaster::elastic {
 
 class EngineReports : public engine::EngineListener {
  public:
-  EngineReports(Registration* registration, SidecarFrames* frames, PingFacts* facts)
-      : registration_(registration), frames_(frames), facts_(facts) {}
+  EngineReports(WorkerRegistration* registration, RestStatus* rest, SidecarFrames* frames,
+                PingFacts* facts)
+      : registration_(registration), rest_(rest), frames_(frames), facts_(facts) {}
   // Before the engine's first view.
   void Attach(const engine::Engine* engine) { engine_ = engine; }
 
@@ -31,9 +33,10 @@ class EngineReports : public engine::EngineListener {
   void OnStalls(const std::vector<job::Stall>& stalls, bool came) override;
 
  private:
-  void Tell(const Registration::Trouble& trouble);
+  void Tell(const WorkerRegistration::Trouble& trouble);
 
-  Registration* const registration_;
+  WorkerRegistration* const registration_;
+  RestStatus* const rest_;
   SidecarFrames* const frames_;
   PingFacts* const facts_;
   const engine::Engine* engine_ = nullptr;

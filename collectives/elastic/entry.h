@@ -6,8 +6,8 @@
 #include <atomic>
 #include <chrono>
 
-#include "collectives/elastic/registration.h"
 #include "collectives/elastic/sidecar_frames.h"
+#include "collectives/elastic/worker_registration.h"
 #include "collectives/engine/engine.h"
 
 namespace ringmaster::elastic {
@@ -16,7 +16,7 @@ class Entry {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Entry(Registration* registration, SidecarFrames* frames, const engine::StateRegistry* state)
+  Entry(WorkerRegistration* registration, SidecarFrames* frames, const engine::StateRegistry* state)
       : registration_(registration), frames_(frames), state_(state) {}
 
   // The user waits to be in a view.
@@ -35,11 +35,11 @@ class Entry {
 
  private:
   void Ask();
-  // It would be a joiner with nothing to load.
+  // The worker would be a joiner whose script has registered no state to load.
   bool stateless() const;
   Status AwaitView(engine::Engine* engine, Clock::time_point deadline) const;
 
-  Registration* const registration_;
+  WorkerRegistration* const registration_;
   SidecarFrames* const frames_;
   const engine::StateRegistry* const state_;
   std::atomic<bool> fenced_{false};

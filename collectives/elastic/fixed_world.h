@@ -20,7 +20,7 @@ Status FoundWorld(process_manager::ProcessManager* manager, const WorkerOptions&
                   std::chrono::steady_clock::time_point deadline,
                   std::unique_ptr<Endpoint>* endpoint, engine::View* view);
 
-// Ends this worker's part when its view breaks: nobody makes another.
+// Ends this worker's part in the job when its view breaks, because nobody makes another view.
 //
 // Thread rule: the engine's thread.
 class FixedWorldReports : public engine::EngineListener {

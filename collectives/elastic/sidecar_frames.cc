@@ -30,7 +30,7 @@ void SidecarFrames::Boundary(uint64_t epoch, uint64_t step) {
   Send(worker_link::BoundaryFrame(epoch, step));
 }
 
-void SidecarFrames::Trouble(const Registration::Trouble& trouble) {
+void SidecarFrames::Trouble(const WorkerRegistration::Trouble& trouble) {
   Send(worker_link::ToFrame(worker_link::ViewTrouble{.epoch = trouble.epoch,
                                                      .rank = trouble.rank,
                                                      .reason = trouble.why,

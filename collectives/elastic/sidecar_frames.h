@@ -8,7 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "collectives/elastic/registration.h"
+#include "collectives/elastic/worker_registration.h"
 #include "collectives/engine/rebuild_timer.h"
 #include "collectives/sidecar_client/sidecar_client.h"
 
@@ -24,7 +24,7 @@ class SidecarFrames {
   void Stopped(uint64_t epoch, uint64_t holds);
   void Installed(uint64_t epoch, double connect_seconds);
   void Boundary(uint64_t epoch, uint64_t step);
-  void Trouble(const Registration::Trouble& trouble);
+  void Trouble(const WorkerRegistration::Trouble& trouble);
   void Rebuilt(const engine::RebuildTimes& times, uint64_t step, uint64_t resumed);
   void Resting(uint64_t epoch);
   void Woken();

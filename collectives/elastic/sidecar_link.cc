@@ -17,8 +17,8 @@ SidecarLink::SidecarLink(const WorkerOptions& options, engine::StateRegistry* st
       timeline_(options.timeline),
       registration_(options.slot, options.incarnation, options.standby, options.version),
       entry_(&registration_, &frames_, state),
-      reports_(&registration_, &frames_, facts),
-      orders_(&registration_, &frames_, facts, &entry_) {}
+      reports_(&registration_, &rest_, &frames_, facts),
+      orders_(&registration_, &rest_, &frames_, facts, &entry_) {}
 
 void SidecarLink::Attach(engine::Engine* engine) {
   engine_ = engine;
@@ -43,14 +43,14 @@ void SidecarLink::Close() {
 }
 
 void SidecarLink::Wakes() {
-  registration_.Wakes();
+  rest_.Wakes();
   frames_.Woken();
 }
 
 void SidecarLink::Finish() {
-  if (registration_.resting() == 0 || !registration_.may_rest()) return;  // the sidecar knows
+  if (rest_.resting() == 0 || !rest_.may_rest()) return;  // the sidecar knows
   const uint64_t epoch = engine_->info().membership().epoch;
-  registration_.Finished(epoch);
+  rest_.Finished(epoch);
   frames_.Finished(epoch);
 }
 

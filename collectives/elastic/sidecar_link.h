@@ -12,9 +12,10 @@
 #include "collectives/elastic/entry.h"
 #include "collectives/elastic/options.h"
 #include "collectives/elastic/ping_facts.h"
-#include "collectives/elastic/registration.h"
+#include "collectives/elastic/rest_status.h"
 #include "collectives/elastic/sidecar_frames.h"
 #include "collectives/elastic/sidecar_orders.h"
+#include "collectives/elastic/worker_registration.h"
 #include "collectives/engine/engine.h"
 #include "collectives/sidecar_client/sidecar_client.h"
 
@@ -45,7 +46,7 @@ class SidecarLink {
   // worker ends before its sidecar knows counts as failed.
   void AwaitHeard(Clock::time_point deadline);
   // The sidecar lets workers begin again after a shutdown.
-  bool may_rest() const { return registration_.may_rest(); }
+  bool may_rest() const { return rest_.may_rest(); }
   // The sidecar was not heard for so long that nobody can tell what it thinks of this worker.
   bool fenced() const { return entry_.fenced(); }
   void Wakes();
@@ -55,7 +56,8 @@ class SidecarLink {
  private:
   const std::string socket_;
   timeline::Timeline* const timeline_;  // null: there is none
-  Registration registration_;
+  WorkerRegistration registration_;
+  RestStatus rest_;
   SidecarFrames frames_;
   Entry entry_;
   EngineReports reports_;

@@ -80,18 +80,20 @@ void SidecarOrders::OnWelcome(const nlohmann::json& frame) {
     engine_->PostDropped("the sidecar calls this worker a joiner: the job goes on without it");
   }
   if (role != Role::kMember) engine_->ExpectMembership(ExpectedFrom(frame));
-  SayAgain(registration_->Welcomed(frame));
+  const WorkerRegistration::Repeat repeat = registration_->Welcomed(frame);
+  SayAgain(repeat, rest_->Welcomed(frame.value("rests", false)));
 }
 
-void SidecarOrders::SayAgain(const Registration::Repeat& repeat) {
+void SidecarOrders::SayAgain(const WorkerRegistration::Repeat& repeat,
+                             const RestStatus::Repeat& rest) {
   if (repeat.enter) entry_->AskAgain();
   for (const auto& trouble : repeat.troubles) frames_->Trouble(trouble);
-  if (repeat.resting_epoch != 0) {
-    frames_->Resting(repeat.resting_epoch);
+  if (rest.resting_epoch != 0) {
+    frames_->Resting(rest.resting_epoch);
     // The script may have begun again meanwhile, and that may have been said before.
-    if (registration_->resting() == 0) frames_->Woken();
+    if (rest_->resting() == 0) frames_->Woken();
   }
-  if (repeat.finished_epoch != 0) frames_->Finished(repeat.finished_epoch);
+  if (rest.finished_epoch != 0) frames_->Finished(rest.finished_epoch);
   if (repeat.boundary_epoch != 0 && repeat.boundary_step == engine_->info().step)
     frames_->Boundary(repeat.boundary_epoch, repeat.boundary_step);
 }

@@ -7,7 +7,7 @@
 
 namespace ringmaster::elastic {
 
-// RM_ERR_INVALID names the field that is missing or of a wrong type.
+// RM_ERR_INVALID names the field that is missing or wrong, its value and what is allowed.
 Status ParseView(const nlohmann::json& json, int self, engine::View* view);
 
 }  // namespace ringmaster::elastic

@@ -1,43 +1,23 @@
 #include "collectives/elastic/worker.h"
 
-#include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "collectives/elastic/first_view.h"
-#include "collectives/elastic/network_interface.h"
 #include "collectives/nccl/backend_by_memory.h"
 
 namespace ringmaster::elastic {
-namespace {
-
-class RealCommunicators : public engine::CommunicatorFactory {
- public:
-  explicit RealCommunicators(Endpoint* endpoint) : endpoint_(endpoint) {}
-  Status Create(const CommunicatorOptions& options, std::unique_ptr<Communicator>* out) override {
-    return Communicator::Create(endpoint_, options, out);
-  }
-
- private:
-  Endpoint* const endpoint_;
-};
-
-}  // namespace
-
 Worker::Worker(const WorkerOptions& options, engine::StateRegistry* state)
     : options_(options),
-      state_(state),
       devices_(options.backend, nccl::ThisMachinesGpu),
+      host_(options_, state, &facts_),
       sidecar_(options, state, &facts_),
-      fixed_world_reports_(&facts_),
       timeline_(options) {}
 
 Worker::~Worker() {
   // Order: the engine stops using the link, the link stops using the engine, then both can go.
-  if (engine_) engine_->Close();
+  host_.Close();
   sidecar_.Close();
-  engine_.reset();
+  host_.End();
 }
 
 Status Worker::Start(const WorkerOptions& options, engine::StateRegistry* state,
@@ -54,78 +34,32 @@ Status Worker::Start(const WorkerOptions& options, engine::StateRegistry* state,
 
 Status Worker::Begin(Clock::time_point deadline) {
   if (!options_.socket.empty()) return StartWithSidecar(deadline);
-  const bool alone = options_.launch.protocol == process_manager::Launch::Protocol::kNone;
-  const Status status = alone ? StartAlone() : StartInFixedWorld(deadline);
+  const Status status = StartWithoutSidecar(deadline);
   return status.ok() ? status : Status(status.code(), "rm_init: " + status.message());
 }
 
-void Worker::StartEngine(engine::EngineListener* listener) {
-  communicators_ = std::make_unique<RealCommunicators>(endpoint_.get());
-  engine::EngineOptions options;
-  options.communicators = communicators_.get();
-  options.listener = listener;
-  options.state = state_;
-  // Whether it has state is known with the welcome: joiners are told that they have no state then,
-  // before any view.
-  options.has_state = true;
-  options.fusion_bytes = options_.fusion_bytes;
-  options.stall = options_.stall;
-  options.timeline = options_.timeline;
-  // A worker that takes part before it has a tensor of its own: on the GPU that scripts pick for
-  // it.
-  options.make_backend = [device = std::max(0, options_.slot)] {
-    return std::make_unique<nccl::BackendByMemory>(nccl::ThisMachinesGpu, device, nccl::Limits());
-  };
-  engine_ = std::make_unique<engine::Engine>(options);
-  sidecar_.Attach(engine_.get());
-  fixed_world_reports_.Attach(engine_.get());
-}
-
-Status Worker::StartAlone() {
-  engine::View view = FirstView();
-  view.peers.resize(1);
-  view.workers = {"this process"};
-  view.self = 0;
-  return StartIn(std::move(view), Clock::time_point::max());
-}
-
-Status Worker::StartInFixedWorld(Clock::time_point deadline) {
-  if (Status s = process_manager::Open(options_.launch, &launcher_); !s.ok()) return s;
-  engine::View view;
-  Status founded = FoundWorld(launcher_.get(), options_, deadline, &endpoint_, &view);
-  if (!founded.ok()) return founded;
-  return StartIn(std::move(view), deadline);
-}
-
-Status Worker::StartIn(engine::View view, Clock::time_point deadline) {
-  StartEngine(&fixed_world_reports_);
-  engine_->PostView(std::move(view));
-  Status status = engine_->AwaitEntered(deadline);
-  if (status.ok()) Entered();
-  return status;
+Status Worker::StartWithoutSidecar(Clock::time_point deadline) {
+  const bool alone = options_.launch.protocol == process_manager::Launch::Protocol::kNone;
+  const Status status = alone ? host_.StartAlone() : host_.StartInFixedWorld(deadline);
+  if (!status.ok()) return status;
+  sidecar_.Attach(host_.engine());
+  Entered();
+  return {};
 }
 
 Status Worker::StartWithSidecar(Clock::time_point deadline) {
-  Endpoint::Options endpoint;
-  endpoint.bind = FreePortOf(options_.bind);
-  endpoint.job = options_.job;
-  endpoint.shared_memory = options_.shared_memory;
-  endpoint.encrypt = options_.encrypt;
-  if (Status s = Endpoint::Create(endpoint, &endpoint_); !s.ok()) return s;
-  StartEngine(sidecar_.reports());
+  if (Status s = host_.StartInJob(sidecar_.reports()); !s.ok()) return s;
+  sidecar_.Attach(host_.engine());
   if (options_.keep_recent && options_.timeline != nullptr) options_.timeline->KeepRecent();
   Role role = Role::kUnknown;
-  if (Status s = sidecar_.Start(endpoint_.get(), deadline, &role); !s.ok()) return s;
-  return role == Role::kBootstrap ? AwaitBegin(deadline) : Status();
-}
-
-// If the job begins without this worker the script goes on as a joiner's does, and says what state
-// it has before it enters.
-Status Worker::AwaitBegin(Clock::time_point deadline) {
-  const Status status = sidecar_.AwaitBegin(deadline);
-  if (status.ok()) Entered();
-  if (status.code() == RM_ERR_TIMEOUT && joining()) return {};
-  return status;
+  if (Status s = sidecar_.Start(host_.endpoint(), deadline, &role); !s.ok()) return s;
+  if (role != Role::kBootstrap) return {};
+  const Status begun = sidecar_.AwaitBegin(deadline);
+  if (begun.ok()) Entered();
+  // If the job begins without this worker the script goes on as a joiner's does, and says what
+  // state it has before it enters.
+  if (begun.code() == RM_ERR_TIMEOUT && joining()) return {};
+  return begun;
 }
 
 Status Worker::Enter(Clock::time_point deadline) {
@@ -157,19 +91,19 @@ Status Worker::EnsureEntered() {
 Status Worker::Submit(std::span<const std::shared_ptr<engine::Operation>> operations) {
   if (Status s = EnsureEntered(); !s.ok()) return s;
   if (Status s = devices_.Check(operations); !s.ok()) return s;
-  return engine_->Submit(operations);
+  return host_.engine()->Submit(operations);
 }
 
 bool Worker::Await(const engine::Operation& operation, Clock::time_point deadline) {
   if (operation.done()) return true;
-  const engine::Engine::BlockedHere blocked(engine_.get());
+  const engine::Engine::BlockedHere blocked(host_.engine());
   return operation.WaitUntil(deadline);
 }
 
 Status Worker::StepEnd(rm_step_info* info) {
   if (Status s = EnsureEntered(); !s.ok()) return s;
   engine::StepResult result;
-  if (Status s = engine_->StepEnd(&result); !s.ok()) return s;
+  if (Status s = host_.engine()->StepEnd(&result); !s.ok()) return s;
   changes_.Ended(result, info);
   return {};
 }
@@ -178,11 +112,11 @@ Status Worker::Shutdown(Clock::time_point deadline) {
   if (info().dropped) return {RM_ERR_DROPPED, "the others go on without this worker"};
   // A worker that is in no view has nothing to agree on with anybody.
   if (!info().entered) return {};
-  Status status = engine_->Shutdown(deadline);
+  Status status = host_.engine()->Shutdown(deadline);
   if (!status.ok()) return status;
   counted_sets_ = 0;
   sidecar_.AwaitHeard(deadline);
-  launcher_.reset();
+  host_.LeaveLauncher();
   return status;
 }
 
@@ -195,7 +129,7 @@ Status Worker::Wake(Clock::time_point deadline) {
   }
   // From here on the end of this process is none that was agreed.
   sidecar_.Wakes();
-  Status status = engine_->Wake(deadline);
+  Status status = host_.engine()->Wake(deadline);
   // Without a sidecar nobody tells a worker how the others have ended: it only sees them go.
   const bool gone = options_.socket.empty() && status.code() == RM_ERR_INTERNAL;
   if (gone || status.code() == RM_ERR_LEFT || status.code() == RM_ERR_SHUTDOWN) {
@@ -217,22 +151,6 @@ Status Worker::Finish(Clock::time_point deadline) {
   sidecar_.Finish();
   sidecar_.AwaitHeard(deadline);
   return {};
-}
-
-std::string Worker::LastRebuild() const {
-  const engine::RebuildTimes times = info().last_rebuild();
-  if (times.epoch == 0) return "";
-  // Detection and decision are the sidecars' part: they are in its /status and in the job's.
-  return nlohmann::json({{"epoch", times.epoch},
-                         {"reason", times.reason},
-                         {"seconds",
-                          {{"detect", 0.0},
-                           {"decide", 0.0},
-                           {"stop", times.stop},
-                           {"connect", times.connect},
-                           {"redo", times.redo},
-                           {"resume", times.resume}}}})
-      .dump();
 }
 
 }  // namespace ringmaster::elastic

@@ -11,14 +11,13 @@
 #include <string>
 
 #include "collectives/elastic/device_check.h"
-#include "collectives/elastic/fixed_world.h"
+#include "collectives/elastic/engine_host.h"
 #include "collectives/elastic/options.h"
 #include "collectives/elastic/ping_facts.h"
 #include "collectives/elastic/rank_timeline.h"
 #include "collectives/elastic/sidecar_link.h"
 #include "collectives/elastic/step_changes.h"
 #include "collectives/engine/engine.h"
-#include "collectives/process_manager/process_manager.h"
 #include "ringmaster/ringmaster.h"
 
 namespace ringmaster::elastic {
@@ -48,7 +47,7 @@ class Worker {
   // view until the script begins again, or the process ends.
   Status Shutdown(Clock::time_point deadline);
   // There are others, or could be: a shutdown is agreed with them.
-  bool AgreesWithOthers() const { return endpoint_ != nullptr && info().entered; }
+  bool AgreesWithOthers() const { return host_.endpoint() != nullptr && info().entered; }
   // Out of the rest, agreed by all ranks. RM_ERR_SHUTDOWN: there is no way back.
   Status Wake(Clock::time_point deadline);
   // The process of a worker that rests is about to end, as it should.
@@ -57,7 +56,7 @@ class Worker {
 
   bool joining() const;
   // Of the view, its members, and the process sets.
-  const engine::EngineInfo& info() const { return engine_->info(); }
+  const engine::EngineInfo& info() const { return host_.engine()->info(); }
   // Of a joiner: the number of the next process set that its script adds.
   int CountSet() { return ++counted_sets_; }
   // Until the operation is done; false: the deadline passed.
@@ -65,39 +64,25 @@ class Worker {
   void Report(const std::string& name, double value) { facts_.Report(name, value); }
   // RM_ERR_INVALID: there is one already, or there can be no such file.
   Status StartTimeline(const std::string& path) { return timeline_.Start(path, info()); }
-  std::string LastRebuild() const;
 
  private:
   Worker(const WorkerOptions& options, engine::StateRegistry* state);
   Status Begin(Clock::time_point deadline);
   Status StartWithSidecar(Clock::time_point deadline);
-  Status AwaitBegin(Clock::time_point deadline);
-  Status StartAlone();
-  Status StartInFixedWorld(Clock::time_point deadline);
-  Status StartIn(engine::View view, Clock::time_point deadline);
-  void StartEngine(engine::EngineListener* listener);
+  Status StartWithoutSidecar(Clock::time_point deadline);
   // The worker is in a view. Its first step counts changes from this one.
   void Entered();
 
   const WorkerOptions options_;
-  engine::StateRegistry* const state_;
   DeviceCheck devices_;
-  // Null: no MPI launcher has started this process. Until the first shutdown: a script that calls
-  // MPI begins with it, too, and can't after its leave.
-  std::unique_ptr<process_manager::ProcessManager> launcher_;
-  std::unique_ptr<Endpoint> endpoint_;  // null: alone
-  std::unique_ptr<engine::CommunicatorFactory> communicators_;
-
   PingFacts facts_;
+  EngineHost host_;
   SidecarLink sidecar_;
-  FixedWorldReports fixed_world_reports_;  // where there is no sidecar
 
   std::atomic<int> counted_sets_{0};
   std::once_flag remarked_;
   RankTimeline timeline_;
   StepChanges changes_;
-
-  std::unique_ptr<engine::Engine> engine_;  // constant after Start
 };
 
 }  // namespace ringmaster::elastic

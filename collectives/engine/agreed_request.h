@@ -1,5 +1,5 @@
-// What all ranks have to ask for before any of them goes on, and what this rank's script may ask
-// for again where it has lost patience: the library's shutdown, and its coming back.
+// An operation for which all ranks have to ask before any of them goes on: the library's shutdown,
+// and its start after that. A script whose call has timed out may ask for it again.
 //
 // Thread rule: any thread.
 #pragma once
@@ -18,11 +18,11 @@ class AgreedRequest {
   AgreedRequest(Inbox* inbox, std::string name, Kind kind)
       : inbox_(inbox), name_(std::move(name)), kind_(kind) {}
 
-  // *operation: completes when all ranks have asked for it. A second call waits for the agreement
-  // that the first one has asked for and did not live to see, or finds that it has come meanwhile;
-  // after one that has failed there is a new one. A failure is the inbox's.
+  // *operation completes when all ranks have asked for it. If an earlier call has asked already and
+  // has given up waiting, this one gets the same operation, which may have completed meanwhile;
+  // after an operation that has failed it gets a new one. An error is the inbox's.
   Status Ask(std::shared_ptr<Operation>* operation);
-  // What has been agreed on is over: the next call asks for it anew.
+  // What was agreed on is over: the next call asks for it again.
   void Renew();
 
  private:

@@ -16,10 +16,12 @@
 
 namespace ringmaster::engine {
 
-// What a rank has waited for long, by Request::key(), and since when.
+// The operations that a rank has waited for a long time, by Request::key(), and since when it
+// waits.
 using Late = std::map<std::string, std::chrono::steady_clock::time_point>;
 
-// What this rank has waited for, since before a moment that it was asked about, and still does.
+// An operation that this rank waits for, and has waited for since before the moment that the caller
+// has named.
 struct Unanswered {
   std::string tensor;  // for people
   int32_t process_set = 0;
@@ -42,19 +44,21 @@ class Announcements {
   const std::vector<std::string>& keys() const { return order_; }
   // Null: nothing has been announced under this key, or it was taken.
   const ByRank* Find(const std::string& key) const;
-  // All ranks have announced it that must.
+  // All ranks that must announce this operation have announced it.
   bool IsComplete(const ByRank& by_rank) const;
 
-  // What was announced under this key, and all that shares a group with it on any rank; *groups
-  // grows by those groups.
+  // Takes what was announced under this key, and everything that shares a group with it on any
+  // rank. Adds those groups to *groups.
   std::vector<Request> TakeWithGroups(const std::string& key, std::set<Group>* groups);
-  // All that is complete, but for joins. Of a group nothing is ready before all of it is, with what
-  // ranks have *voted for: of that, what has to wait is taken out.
+  // Takes all operations that are complete, except joins. No operation of a group is ready before
+  // the whole group is; operations in *voted count as ready, and those of them that have to wait
+  // for their group are removed from *voted.
   std::vector<Request> TakeReady(std::vector<Request>* voted);
-  // What all have announced that must; nothing: some have not.
+  // The request on which all ranks that must announce it agree; nothing: some ranks have not
+  // announced it.
   std::optional<ByRank> TakeComplete(const std::string& key);
 
-  // Of `late` what others have not asked for, and who they are.
+  // The operations of `late` that other ranks have not asked for, and which ranks these are.
   std::vector<Unanswered> FindUnanswered(const Late& late) const;
 
  private:

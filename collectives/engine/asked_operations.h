@@ -26,22 +26,22 @@ class AskedOperations {
   AskedOperations(Inbox* inbox, UserTasks* users, WorkMeter* work)
       : inbox_(inbox), users_(users), work_(work) {}
 
-  // Takes what has been posted; what the inbox refuses by now, or is of a set that isn't ours, ends
-  // at once. True: something has been taken.
+  // Takes what has been posted. Operations that the inbox refuses by now, or that are of a set to
+  // which this rank does not belong, end at once. True: something has been taken.
   bool Take(const Submitted& submitted, const CheckSet& check);
 
-  // Those that have been taken and have not ended.
+  // The operations that were taken and have not ended.
   PendingTable& pending() { return pending_; }
   const PendingTable& pending() const { return pending_; }
   bool idle() const { return pending_.empty(); }
 
-  // The names of what is about to be published may be used again.
+  // Frees the names of operations whose results are about to be published: they may be used again.
   void FreeNames(const Response& response) { inbox_->Forget(response); }
-  // Of a process set that has been removed: these are asked for no more.
+  // These operations are of a process set that has been removed: nobody asks for them any more.
   void FailLeftOver(const Submitted& operations);
-  // All that there are end so, and what is asked for from now on: until the inbox resumes, or for
-  // ever. An operation whose user was about to ask for it in the same moment ends so as well, and
-  // is not carried into a later view.
+  // Ends all operations with this status, and those that are asked for from now on, until the inbox
+  // resumes, or for ever. An operation that a user asks for at the same moment ends the same way
+  // and is not carried into a later view.
   void Drop(const std::string& why);
   void End(const Status& why);
   // The same until the inbox wakes.

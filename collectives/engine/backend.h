@@ -22,36 +22,37 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // How the view comes about that is installed next. `planned`: whoever is not in it any more has
-  // left at a step's end, and nothing was interrupted.
+  // Says how the view that is installed next comes about. `planned`: the ranks that are not in it
+  // any more have left at the end of a step, and nothing was interrupted.
   virtual void ExpectView(bool /*planned*/) {}
   // A view of `workers`, by rank, stands. `host` is its communicator and stays valid until
   // Uninstall().
   virtual void Install(Communicator* host, const std::vector<std::string>& workers) = 0;
   virtual void Uninstall() = 0;
 
-  // The process set is removed: what was kept for it is of no more use.
+  // The process set is removed: frees what was kept for it.
   virtual void ForgetSet(int32_t process_set) = 0;
 
-  // It moves best where the callers have it, so packing it with others would cost more than it
-  // saves. The same on all ranks of a view: it follows from what they have agreed on and the view.
+  // Whether this request is better reduced where the callers have it than packed with others. The
+  // answer is the same on all ranks of a view, because it follows from the view and from what the
+  // ranks have agreed on.
   virtual bool RunsAlone(const Request& /*request*/) const { return false; }
 
-  // Runs what the ranks have agreed on and puts the result in a buffer of the backend, or, if it
-  // sets result->response.direct, where the callers want it: on all ranks alike, and such a result
-  // counts only after Confirm(). On failure (RM_ERR_EPOCH_MOVED) the callers' inputs are as they
-  // were.
+  // Runs what the ranks have agreed on. The result goes to a buffer of the backend or, if the
+  // backend sets result->response.direct (on all ranks alike), to where the callers want it; such a
+  // result counts only after Confirm(). On failure (RM_ERR_EPOCH_MOVED) the callers' inputs are as
+  // they were.
   virtual Status Execute(const Response& response, const PendingTable& pending,
                          Retained* result) = 0;
 
-  // Returns when all ranks that take part in what was executed last have executed it.
+  // Returns when the last operation has been executed by all ranks that take part in it.
   virtual Status Confirm() = 0;
   // Confirm() has failed, so the operation may run once more: the callers' inputs are again as they
   // were, and the result is kept beside them.
   virtual void Withdraw(Retained* /*result*/, const PendingTable& /*pending*/) {}
 
   // Gives all ranks the result that rank `holder` has kept: `held` on the holder, null elsewhere.
-  // Ranks that have it too take part all the same. `result` says how many bytes its parts have.
+  // Other ranks that have it take part, too. `result` says how many bytes its parts have.
   virtual Status HandOver(int holder, const Retained* held, Retained* result) = 0;
 
   // Copies the result to the callers' buffers and completes their operations, but for step ends,

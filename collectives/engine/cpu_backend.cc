@@ -68,8 +68,8 @@ bool CpuBackend::RunsAlone(const Request& request) const {
          request.process_set == 0 && request.op != RM_ADASUM && request.bytes() >= direct_.bytes;
 }
 
-size_t CpuBackend::PieceBytes() const {
-  return ranks_.world().host->size() == 2 ? direct_.piece_of_two_ranks : direct_.piece;
+size_t CpuBackend::SegmentBytes() const {
+  return ranks_.world().host->size() == 2 ? direct_.segment_of_two_ranks : direct_.segment;
 }
 
 void CpuBackend::RestoreInputs(const Retained& result, const PendingTable& pending) const {
@@ -117,7 +117,7 @@ Status CpuBackend::Execute(const Response& response, const PendingTable& pending
     const Batch batch = rest.first(response.batches[i]);
     const bool direct = batch.size() == 1 && RunsAlone(batch.front());
     result->response.direct |= direct;
-    if (Status s = direct ? collectives.DirectAllreduce(batch.front(), PieceBytes(), part)
+    if (Status s = direct ? collectives.DirectAllreduce(batch.front(), SegmentBytes(), part)
                           : collectives.Run(batch, response.roots[i], part);
         !s.ok()) {
       RestoreInputs(*result, pending);

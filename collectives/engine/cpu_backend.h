@@ -16,17 +16,17 @@
 namespace ringmaster::engine {
 
 // An allreduce of at least `bytes` over shared memory is reduced where the callers have it,
-// `piece` bytes at a time: a piece comes into the cache once, to be saved and to be reduced. The
-// same on all ranks.
+// `segment` bytes at a time: a segment comes into the cache once, to be saved and to be reduced.
+// The same on all ranks.
 struct DirectSizes {
   size_t bytes = size_t{256} << 10;
-  size_t piece = size_t{1} << 20;
-  // With what it is staged in, it fits into 1 MiB of L2. More ranks lose more by meeting for each
-  // piece than they win by that.
-  size_t piece_of_two_ranks = size_t{512} << 10;
+  size_t segment = size_t{1} << 20;
+  // A segment and the slots in which it is staged fit into an L2 cache of 1 MiB. With more than two
+  // ranks, smaller segments would cost more by the meeting for each than the cache saves.
+  size_t segment_of_two_ranks = size_t{512} << 10;
 };
 
-// All ranks of the view: the same answer on each of them.
+// Whether all ranks of the view share memory. The answer is the same on each of them.
 bool AllShareMemory(const Communicator* host);
 
 class CpuBackend : public Backend {
@@ -50,7 +50,7 @@ class CpuBackend : public Backend {
   using Batch = std::span<const Request>;
 
   // The same on all ranks: it depends on the view.
-  size_t PieceBytes() const;
+  size_t SegmentBytes() const;
   // After a failure: what was saved goes back to the callers.
   void RestoreInputs(const Retained& result, const PendingTable& pending) const;
 

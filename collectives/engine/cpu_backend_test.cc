@@ -56,7 +56,7 @@ TEST_F(CpuBackendTest, AFailedCallLeavesWhatIsPendingAsItIs) {
 
 class DirectTest : public CpuBackendTest {
  protected:
-  DirectTest() : direct_({.bytes = 8, .piece = 8}) { direct_.Install(&host_, {"a", "b", "c"}); }
+  DirectTest() : direct_({.bytes = 8, .segment = 8}) { direct_.Install(&host_, {"a", "b", "c"}); }
   CpuBackend direct_;
 };
 

@@ -66,7 +66,7 @@ Status CpuCollectives::Run(Batch batch, int root, Part* part) {
 
 // No rank may see its `out` as complete, nor lose its input, before all have the result: so an
 // input that is written over is saved, and the pipeline lets all confirm (mode A of rule 14).
-Status CpuCollectives::DirectAllreduce(const Request& request, uint64_t piece_bytes, Part* part) {
+Status CpuCollectives::DirectAllreduce(const Request& request, uint64_t segment_bytes, Part* part) {
   const Operation& operation = AskedFor(request, pending_);
   const size_t element = element::Size(request.dtype);
   const auto* in = static_cast<const std::byte*>(operation.in);
@@ -83,13 +83,13 @@ Status CpuCollectives::DirectAllreduce(const Request& request, uint64_t piece_by
   if (saves) part->input = pool_->Get(part->bytes);
   if (saves && part->input == nullptr) return NoMemory(part->bytes);
 
-  const uint64_t piece = std::max<uint64_t>(1, piece_bytes / element);
-  for (uint64_t begin = 0; begin < request.count; begin += piece) {
-    const uint64_t count = std::min(piece, request.count - begin);
+  const uint64_t segment = std::max<uint64_t>(1, segment_bytes / element);
+  for (uint64_t begin = 0; begin < request.count; begin += segment) {
+    const uint64_t count = std::min(segment, request.count - begin);
     std::byte* to = out + begin * element;
     const std::byte* from = in == nullptr ? to : in + begin * element;
-    // It is read again only where a call fails, so it doesn't take the caches from the piece
-    // itself.
+    // The saved input is read again only where a call fails, so it must not push the segment itself
+    // out of the caches.
     if (saves) {
       element::StreamingCopy(part->input->data() + begin * element, from, count * element);
     }
@@ -100,7 +100,7 @@ Status CpuCollectives::DirectAllreduce(const Request& request, uint64_t piece_by
       from = to;
     }
     if (Status s = on_.host->Allreduce(from, to, count, request.dtype, request.op); !s.ok()) {
-      // Of the pieces that follow nothing is saved yet, and nothing has changed.
+      // The segments that follow are neither saved nor changed yet.
       if (saves) std::memcpy(out, part->input->data(), (begin + count) * element);
       part->input.reset();
       return s;

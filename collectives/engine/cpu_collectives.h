@@ -15,8 +15,8 @@
 
 namespace ringmaster::engine {
 
-// What this rank has asked for; of one that has joined, and so has not: an operation without memory
-// or rows.
+// The operation that this rank has asked for. A rank that has joined asks for nothing, so for it
+// this is an operation without memory or rows.
 const Operation& AskedFor(const Request& request, const PendingTable& pending);
 
 class CpuCollectives {
@@ -27,12 +27,12 @@ class CpuCollectives {
   CpuCollectives(const Participants::Ranks& on, const PendingTable& pending, BufferPool* pool)
       : on_(on), pending_(pending), pool_(pool) {}
 
-  // `root`: place among those that take part of the one that sends. On failure (RM_ERR_EPOCH_MOVED,
-  // RM_ERR_OUT_OF_MEMORY) the callers' inputs are as they were.
+  // `root`: the place of the sending rank among those that take part. On failure
+  // (RM_ERR_EPOCH_MOVED, RM_ERR_OUT_OF_MEMORY) the callers' inputs are as they were.
   Status Run(Batch batch, int root, Part* part);
-  // An allreduce where the callers have it, `piece_bytes` at a time. An input that is written over
-  // is saved in part->input.
-  Status DirectAllreduce(const Request& request, uint64_t piece_bytes, Part* part);
+  // An allreduce where the callers have it, `segment_bytes` at a time. An input that is written
+  // over is saved in part->input.
+  Status DirectAllreduce(const Request& request, uint64_t segment_bytes, Part* part);
 
  private:
   Status Allreduce(Batch batch, Part* part);
@@ -43,7 +43,8 @@ class CpuCollectives {
   Status Alltoall(const Request& request, Part* part);
   // Rows that this rank sends to each rank of the view.
   std::vector<uint64_t> RowsTo(const Operation& operation) const;
-  // What it sends, in the order of the view's ranks; in `packed` if it isn't the input itself.
+  // The rows that this rank sends, in the order of the view's ranks. They lie in `packed` if the
+  // input has them in another order.
   const std::byte* Packed(const Operation& operation, const std::vector<uint64_t>& rows,
                           std::shared_ptr<Buffer>* packed);
 

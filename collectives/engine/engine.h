@@ -32,18 +32,18 @@ class Engine {
 
   explicit Engine(Options options);
   ~Engine();
-  // Ends its thread; the listener is not called any more. Again is a no-op.
+  // Ends the engine's thread; the listener is not called any more. A second call does nothing.
   void Close();
 
   // ---- What the sidecar says
   void PostStop(uint64_t epoch);
   void PostView(View view) { inbox_.PostView(std::move(view)); }
-  // In no view any more, or not yet: its state counts for nothing until it gets a copy. If it was
-  // in one, everything pending and everything later fails with RM_ERR_DROPPED until it is let in
-  // again.
+  // This worker is in no view any more, or not yet, so its state counts for nothing until it gets a
+  // copy. If it was in a view, all pending and later operations fail with RM_ERR_DROPPED until it
+  // is let in again.
   void PostDropped(const std::string& why);
   void PostArmed(uint64_t epoch, bool armed) { inbox_.PostArmed(epoch, armed); }
-  // The end of this worker's part: everything pending and everything later fails with `why`.
+  // This worker's part in the job has ended: all pending and later operations fail with `why`.
   void PostEnd(Status why);
 
   // ---- What the user asks
@@ -52,13 +52,14 @@ class Engine {
   Status Submit(std::span<const std::shared_ptr<Operation>> operations) {
     return inbox_.Submit(operations);
   }
-  // Until this worker is in a view that trains, with state. Runs the load callback meanwhile.
+  // Waits until this worker is in a view that trains, and has the job's state. Runs the load
+  // callback meanwhile.
   Status AwaitEntered(Clock::time_point deadline);
   Status StepEnd(StepResult* result);
-  // Agreed by all ranks. From then on the engine rests: it stays in its view, and goes along with
-  // what becomes of it, but takes no operations, and its process sets are gone.
+  // Returns when all ranks have agreed. From then on the engine rests: it stays in its view and
+  // follows to later ones, but takes no operations, and its process sets are gone.
   Status Shutdown(Clock::time_point deadline);
-  // Agreed by all ranks: it takes operations again.
+  // Returns when all ranks have agreed. The engine takes operations again.
   Status Wake(Clock::time_point deadline);
 
   // What any thread may read.
@@ -66,7 +67,8 @@ class Engine {
   // What a joiner answers before its first view.
   void ExpectMembership(const Membership& expected) { info_.ExpectMembership(expected); }
 
-  // Stands around a call in which the script stands still until something is done.
+  // Put it around a call in which the script waits until an operation is done: the time counts as
+  // blocked.
   class BlockedHere {
    public:
     explicit BlockedHere(Engine* engine) : work_(&engine->info_.work) {
@@ -81,7 +83,7 @@ class Engine {
   };
 
  private:
-  // What runs in views up to `epoch`, on the host and in the backend.
+  // Aborts what runs in views up to `epoch`, on the host and in the backend.
   void Abort(uint64_t epoch, const std::string& why);
 
   Inbox inbox_;

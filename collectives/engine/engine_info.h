@@ -76,7 +76,7 @@ class EngineInfo {
 
   std::atomic<bool> entered{false};  // is in a view, with state
   std::atomic<bool> busy{false};
-  // Was in a view that goes on without it, and has not been let in again.
+  // This worker was in a view, the job goes on without it, and it has not been let in again.
   std::atomic<bool> dropped{false};
   std::atomic<uint64_t> step{0};
   std::atomic<uint64_t> ran_epoch{0};

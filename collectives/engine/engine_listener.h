@@ -19,18 +19,18 @@ class EngineListener {
   virtual void OnInstalled(uint64_t epoch, double connect_seconds) = 0;
   virtual void OnBoundary(uint64_t epoch, uint64_t step) = 0;
   virtual void OnSuspect(uint64_t epoch, int rank, const std::string& why) = 0;
-  // The view broke here, or could not be connected, and nobody has told this worker to stop: only
-  // another view helps. `rank`: the other end of a link that broke though both live; -1: it is not
-  // known which, or somebody is suspected instead.
+  // The view broke at this worker, or could not be connected, and the sidecar has not told it to
+  // stop: only another view helps. `rank`: the other end of a link that broke though both ends
+  // live; -1: that is not known, or a rank is suspected.
   virtual void OnBroken(uint64_t epoch, int rank, const std::string& why) = 0;
   // `step`: completed so far; `resumed`: how many will be once the operations that were interrupted
   // are done, so what the survivors go on from.
   virtual void OnRebuilt(const RebuildTimes& times, uint64_t step, uint64_t resumed) = 0;
   // All ranks of this view have called rm_shutdown: they rest.
   virtual void OnShutDown(uint64_t epoch) = 0;
-  // What waits in this view for ranks that don't come, as this rank is the one to tell: all of it,
-  // each time that it changes. Empty: nothing any more, because the ranks have `come`, or because
-  // the view is over.
+  // This rank is the one that reports the operations which wait in this view for ranks that don't
+  // ask for them: all of them, each time that they change. Empty: no operation waits any more,
+  // because the ranks have `come`, or because the view is over.
   virtual void OnStalls(const std::vector<job::Stall>& stalls, bool come) = 0;
 };
 

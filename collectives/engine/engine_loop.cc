@@ -32,7 +32,7 @@ EngineLoop::EngineLoop(EngineOptions options, Inbox* inbox, UserTasks* users, En
       users_(users),
       info_(info),
       connection_(host, options_.communicators, options_.listener),
-      standing_(options_.has_state, info),
+      participation_(options_.has_state, info),
       asked_(inbox, users, &info->work),
       pipeline_(options_.make_backend ? options_.make_backend()
                                       : std::make_unique<CpuBackend>(options_.direct),
@@ -102,7 +102,7 @@ void EngineLoop::End(const Status& why) {
 void EngineLoop::Detach(const std::string& why) {
   LeaveView();
   connection_.Forgo();
-  if (!standing_.Drop()) return;  // still waits to be in a view
+  if (!participation_.Drop()) return;  // still waits to be in a view
   pipeline_.DropResults();
   asked_.Drop(why);
   gate_.Fail({RM_ERR_DROPPED, why});
@@ -242,8 +242,8 @@ void EngineLoop::Install(View view, Clock::time_point since) {
     return Detach(GoesOnWithout(view));
   }
 
-  const bool first = !standing_.entered();
-  standing_.ListIn(view);
+  const bool first = !participation_.entered();
+  participation_.ListIn(view);
   rebuild_.Begin();
   gate_.set_synced(false);
   LeaveView();
@@ -267,9 +267,9 @@ void EngineLoop::Install(View view, Clock::time_point since) {
 // nobody has executed stays pending and runs again. Each hand-over leaves a rank a valid, longer
 // prefix, so a death in the middle just starts this again in the next view.
 Status EngineLoop::Recover(RecoveryPlan* plan) {
-  const Holding mine{standing_.has_state(), gate_.user_waits(),   pipeline_.next_number(),
-                     gate_.step(),          pipeline_.Holdings(), pipeline_.sets(),
-                     options_.fusion_bytes};
+  const Holding mine{
+      participation_.has_state(), gate_.user_waits(), pipeline_.next_number(), gate_.step(),
+      pipeline_.Holdings(),       pipeline_.sets(),   options_.fusion_bytes};
   std::vector<Holding> by_rank;
   if (Status s = ExchangeHoldings(connection_.communicator(), mine, &by_rank); !s.ok()) return s;
   trace_.ViewBegins(connection_.view());
@@ -278,7 +278,8 @@ Status EngineLoop::Recover(RecoveryPlan* plan) {
   options_.Reach(FaultPoint::kAfterExchange);
   for (const auto& handover : plan->handovers) {
     const Retained* lacked = nullptr;
-    if (Status s = pipeline_.HandOver(handover, standing_.has_state(), &lacked); !s.ok()) return s;
+    if (Status s = pipeline_.HandOver(handover, participation_.has_state(), &lacked); !s.ok())
+      return s;
     if (lacked != nullptr) Finish(*lacked, /*handed_over=*/true);
     options_.Reach(FaultPoint::kAfterHandover, handover.result.response.number);
     if (inbox_->refused()) return {RM_ERR_EPOCH_MOVED, "the job was shut down"};
@@ -292,28 +293,28 @@ Status EngineLoop::Recover(RecoveryPlan* plan) {
 
 Status EngineLoop::SyncState(const RecoveryPlan& plan) {
   StateTransfer transfer(connection_.communicator(), options_.state, users_,
-                         {plan.donor, standing_.has_state()});
+                         {plan.donor, participation_.has_state()});
   if (Status s = transfer.Run(); !s.ok()) return s;
-  if (!standing_.has_state() && transfer.loaded().ok()) {
-    standing_.GetState(connection_.view().epoch);
+  if (!participation_.has_state() && transfer.loaded().ok()) {
+    participation_.GetState(connection_.view().epoch);
     pipeline_.Restart(plan.next_number, plan.sets);
     info_->SetSets(plan.sets.sets());
     gate_.Restart(plan.step);
   }
   if (Status s = transfer.AwaitAll(); !s.ok()) return s;
-  if (!standing_.has_state()) return transfer.loaded();
+  if (!participation_.has_state()) return transfer.loaded();
   gate_.set_synced(transfer.saved().ok());
   return {};
 }
 
 void EngineLoop::Enter(const RecoveryPlan& plan) {
   connection_.Activate();
-  standing_.TakeBack();
+  participation_.TakeBack();
   inbox_->Resume();
   if (inbox_->rests()) rebuild_.Rest(Clock::now());
   // Below minReplicas: everybody stands at a boundary already and stays there.
   if (!connection_.view().train && plan.all_at_boundary) return gate_.Tell();
-  standing_.Enter();
+  participation_.Enter();
   info_->work.Begin(Clock::now());
   if (asked_.idle()) info_->work.Clear(Clock::now());
   gate_.Open();

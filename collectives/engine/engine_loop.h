@@ -14,11 +14,11 @@
 #include "collectives/engine/engine_info.h"
 #include "collectives/engine/engine_options.h"
 #include "collectives/engine/inbox.h"
+#include "collectives/engine/job_participation.h"
 #include "collectives/engine/pipeline.h"
 #include "collectives/engine/recovery.h"
 #include "collectives/engine/round_timer.h"
 #include "collectives/engine/stall_watch.h"
-#include "collectives/engine/standing.h"
 #include "collectives/engine/step_gate.h"
 #include "collectives/engine/trace.h"
 #include "collectives/engine/user_tasks.h"
@@ -34,14 +34,14 @@ class EngineLoop {
   EngineLoop(EngineOptions options, Inbox* inbox, UserTasks* users, EngineInfo* info,
              HostCommunicator* host);
 
-  // Until the inbox says close.
+  // Runs until the inbox says close.
   void Run();
 
   // From any thread: ends what the backend waits for in views up to `epoch`.
   void Abort(uint64_t epoch) { pipeline_.Abort(epoch); }
 
  private:
-  // Once round; false: the inbox says close.
+  // One pass of the loop; false: the inbox says close.
   bool Turn(const Messages& messages);
 
   // ---- What was posted
@@ -75,7 +75,7 @@ class EngineLoop {
   EngineInfo* const info_;
 
   ViewConnection connection_;
-  Standing standing_;
+  JobParticipation participation_;
   AskedOperations asked_;
   Pipeline pipeline_;
   StepGate gate_;

@@ -17,7 +17,7 @@ struct StepOutcome {
   std::vector<float> other;
   std::vector<int64_t> product;  // another type: not fused
   std::vector<float> average;
-  std::vector<double> in_place;  // reduced where they lie, in two pieces each
+  std::vector<double> in_place;  // reduced where they lie, in two segments each
   std::vector<double> apart;
   std::vector<float> first_of_group;
   std::vector<int32_t> second_of_group;  // the same participants, whatever happened
@@ -40,7 +40,7 @@ constexpr int kSteps = 3;
 // What worker `id` would send as the root: nobody else has it.
 int32_t BroadcastOf(int id, int step) { return 100 * (id + 1) + step; }
 
-constexpr size_t kDirect = 500;  // elements: more than a piece of the test's engine
+constexpr size_t kDirect = 500;  // elements: more than a segment of the test's engine
 constexpr size_t kRows = 7;      // of the reducescatter, two elements each
 
 std::shared_ptr<Operation> AskReducescatter(TestWorker& w, const std::vector<float>& in) {

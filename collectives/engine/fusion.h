@@ -16,12 +16,13 @@ namespace ringmaster::engine {
 // The same on all ranks of a view, or they would not run the same batches.
 struct FusionRules {
   size_t most_bytes = 0;  // of a buffer with more than one request
-  // It is not packed with others (Backend::RunsAlone). Empty: none is.
+  // Whether a request is not packed with others (Backend::RunsAlone). Empty: every request may be
+  // packed.
   std::function<bool(const Request&)> runs_alone = {};
 };
 
-// What is less urgent rides along with what is more urgent up to so many bytes of a buffer: so far
-// an operation's time is mostly the way to the peers and back, which they share.
+// Less urgent requests share a buffer with more urgent ones up to this size. Below it an
+// operation's time is mostly the way to the peers and back, which the requests then share.
 constexpr size_t kUrgentBytes = size_t{256} << 10;
 
 // `armed`: what a step's end carries.

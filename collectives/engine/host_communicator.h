@@ -1,8 +1,9 @@
-// The host's communicator of the view that this worker is in, as far as other threads may touch it:
-// they end what it does and what is being connected, and can't miss it.
+// The communicator on the host of the view that this worker is in. Other threads may abort what it
+// does or what is being connected, and no abort is lost.
 //
-// An abort is for views up to an epoch, and sticky: a view that the engine's thread begins to
-// connect only afterwards ends the same way. So it doesn't matter which of the two comes first.
+// An abort is for all views up to an epoch, and it stays: a view that the engine's thread begins to
+// connect only afterwards ends the same way. So it doesn't matter whether the abort or the
+// connecting comes first.
 //
 // Thread rule: Abort(), AbortCurrent() and Aborted() from any thread, the rest from the engine's.
 #pragma once
@@ -37,7 +38,7 @@ class HostCommunicator {
   void Abort(uint64_t epoch, const std::string& why);
   // The same for the view that there is or that is being connected; returns its epoch, 0: none.
   uint64_t AbortCurrent(const std::string& why);
-  // One of the two has been called for this view.
+  // Whether Abort() or AbortCurrent() has been called for this view.
   bool Aborted(uint64_t epoch);
 
  private:

@@ -46,23 +46,25 @@ class Inbox {
   void PostArmed(uint64_t epoch, bool armed);
   void PostEnd(Status why);
   void PostClose();
-  // All of them, or none: RM_ERR_INVALID: an operation of the name of one is in flight.
+  // Takes all of them or none. RM_ERR_INVALID: an operation with the name of one of them is in
+  // flight.
   Status Submit(std::span<const std::shared_ptr<Operation>> operations);
   Status Submit(const std::shared_ptr<Operation>& operation) {
     return Submit(std::span(&operation, 1));
   }
 
-  // What has been posted since; may be nothing.
+  // What has been posted since the last call; may be nothing.
   Messages Take();
   // Waits for a message, but not longer than `until`; without it for ever.
   Messages Wait(std::optional<Clock::time_point> until);
 
-  // The names may be used again. To be called before their operations complete: a user may ask for
-  // the next one of the name at once.
+  // Frees the names for new operations. Call it before the operations complete, because a user may
+  // at once ask for the next operation of the same name.
   void Forget(const Response& response);
   void Forget(const Request& request);
-  // Submit() answers RM_ERR_DROPPED with these words until Resume(). Returns what has been
-  // submitted and not been taken: its user did not know, and has to hear the same.
+  // Submit() answers RM_ERR_DROPPED with this message until Resume(). Returns the operations that
+  // were submitted and not taken yet: they have to fail the same way, because their users did not
+  // know.
   [[nodiscard]] Submitted Suspend(const std::string& why);
   void Resume();
   // The same between a shutdown and Wake(), whatever becomes of the view meanwhile.

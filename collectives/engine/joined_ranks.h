@@ -17,10 +17,10 @@ namespace ringmaster::engine {
 
 class JoinedRanks {
  public:
-  // A new view: all that have joined say so again.
+  // A new view: ranks that have joined announce it again.
   void Reset() { ranks_.clear(); }
   void Hear(int rank) { ranks_.push_back(rank); }
-  // All have joined and have heard of it: nobody has, from now on.
+  // All ranks have joined and know it. From now on no rank counts as joined.
   void End() {
     ranks_.clear();
     own_number_.reset();

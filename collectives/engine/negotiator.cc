@@ -16,13 +16,13 @@ void Negotiator::Reset(std::vector<std::string> workers) {
 
 void Negotiator::Void() {
   cache_.Clear();
-  ballot_.Clear();
+  vote_.Clear();
   heard_.Clear();
   joined_.Reset();
 }
 
 void Negotiator::ForgetSet(int32_t process_set) {
-  ballot_.ForgetSet(process_set);
+  vote_.ForgetSet(process_set);
   heard_.ForgetSet(process_set);
   cache_.EvictSet(process_set);
   ranks_.ForgetSet(process_set);
@@ -34,9 +34,9 @@ Status Negotiator::Round(Communicator* communicator, uint64_t number,
   const bool joins = std::any_of(pending.begin(), pending.end(),
                                  [](const Request* r) { return r->kind == Kind::kJoin; });
   if (!joins) joined_.ForgetOwn();  // another rank has handed over the end of the last one
-  const Late known = ballot_.Announced(late);
+  const Late known = vote_.Announced(late);
   std::vector<const Request*> announce;
-  const Votes own = ballot_.Vote(communicator->rank(), pending, late, armed, &announce);
+  const Votes own = vote_.Vote(communicator->rank(), pending, late, armed, &announce);
   std::vector<uint8_t> least(own.bytes().size());
   Status status =
       communicator->Allreduce(own.bytes().data(), least.data(), least.size(), RM_UINT8, RM_MIN);
@@ -49,7 +49,7 @@ Status Negotiator::Round(Communicator* communicator, uint64_t number,
     if (!status.ok()) return status;
   }
 
-  ballot_.Heard(pending, announce);
+  vote_.Heard(pending, announce);
   std::vector<Request> voted = TakeVoted(agreed);
   HearAnnouncements(messages);
   result->anything_new = !agreed.nothing_new();
@@ -61,7 +61,7 @@ Status Negotiator::Round(Communicator* communicator, uint64_t number,
     result->responses.push_back(std::move(response));
   }
   for (const Response& response : result->responses) {
-    for (const Request& request : response.requests) ballot_.Forget(request);
+    for (const Request& request : response.requests) vote_.Forget(request);
   }
   result->unanswered = heard_.FindUnanswered(known);
   return {};
@@ -183,7 +183,7 @@ std::vector<Request> Negotiator::TakeReady(std::vector<Request> voted, bool only
   std::vector<Request> announced = heard_.TakeReady(&voted);
   std::vector<Request> ready = std::move(voted);
   for (Request& request : announced) {
-    if (GoesOnWithoutJoined(request.kind)) cache_.Insert(request, ballot_.SaidPriority(request));
+    if (GoesOnWithoutJoined(request.kind)) cache_.Insert(request, vote_.SaidPriority(request));
     ready.push_back(std::move(request));
   }
   if (only_joins) TakeJoin(&ready);

@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "collectives/engine/announcements.h"
-#include "collectives/engine/ballot.h"
 #include "collectives/engine/fusion.h"
 #include "collectives/engine/joined_ranks.h"
 #include "collectives/engine/response.h"
 #include "collectives/engine/response_cache.h"
+#include "collectives/engine/round_vote.h"
 #include "collectives/engine/set_table.h"
 #include "collectives/engine/view_ranks.h"
 #include "ringmaster/communicator.h"
@@ -41,7 +41,7 @@ class Negotiator {
         sets_(sets),
         ranks_(sets),
         heard_(&ranks_, &joined_),
-        ballot_(sets, &ranks_, &cache_, &joined_) {}
+        vote_(sets, &ranks_, &cache_, &joined_) {}
   // Its parts know each other.
   Negotiator(const Negotiator&) = delete;
   Negotiator& operator=(const Negotiator&) = delete;
@@ -51,24 +51,25 @@ class Negotiator {
 
   // What all ranks of the view have agreed on (FusionRules::most_bytes).
   void SetFusionBytes(size_t bytes) { fusion_.most_bytes = bytes; }
-  // All ranks do so between the same two operations: what was announced is void.
+  // Forgets what was announced. All ranks do so between the same two operations.
   void Void();
 
-  // The set is removed: what was announced in it is void.
+  // Forgets what was announced in a process set that is removed.
   void ForgetSet(int32_t process_set);
 
-  // `number`: of the next operation. `pending`: all that this rank has asked for and that has not
-  // run, in the order of asking. `late`: what of it has waited for long, by key, since when. It is
-  // announced in full, so that all hear who asks for it: result->unanswered, from the second round
-  // on. On failure (RM_ERR_EPOCH_MOVED) nothing has happened.
+  // `number`: of the next operation. `pending`: the operations that this rank has asked for and
+  // that have not run, in the order of asking. `late`: those of them that have waited for a long
+  // time, by key, and since when. They are announced in full, so that all ranks learn which ranks
+  // ask for them: from the second round on they are in result->unanswered. On failure
+  // (RM_ERR_EPOCH_MOVED) nothing has happened.
   Status Round(Communicator* communicator, uint64_t number,
                const std::vector<const Request*>& pending, const Late& late, bool armed,
                RoundResult* result);
 
  private:
-  // The requests in full: a join says when it was asked for.
+  // These requests in full. A join also says when it was asked for.
   std::vector<std::byte> Announcement(const std::vector<const Request*>& requests, uint64_t number);
-  // What all have voted for.
+  // The requests that all ranks have voted for.
   std::vector<Request> TakeVoted(const Votes& agreed);
   void HearAnnouncements(const std::vector<std::vector<std::byte>>& by_rank);
   void HearJoin(int rank);
@@ -88,7 +89,7 @@ class Negotiator {
   ResponseCache cache_;
   JoinedRanks joined_;
   Announcements heard_;
-  Ballot ballot_;
+  RoundVote vote_;
 };
 
 }  // namespace ringmaster::engine

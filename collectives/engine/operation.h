@@ -27,7 +27,7 @@ struct StepResult {
 
 class Operation {
  public:
-  // What an alltoall sends to whom: rows for each of `workers`, in their order.
+  // How an alltoall's input is split: `rows[i]` rows of it go to `workers[i]`.
   struct Splits {
     std::vector<uint64_t> rows;
     std::vector<std::string> workers;
@@ -60,7 +60,8 @@ class Operation {
   const std::chrono::steady_clock::time_point asked_at = std::chrono::steady_clock::now();
 
   // Results; valid when done() and the status is OK.
-  std::shared_ptr<const Buffer> gathered;  // of a size that only the library knows
+  // A result whose size the caller can't know; the library allocates it.
+  std::shared_ptr<const Buffer> gathered;
   size_t gathered_rows = 0;
   std::vector<size_t> rows_by_rank;  // alltoall: received from each
   int last_joined = -1;              // of a join

@@ -19,9 +19,10 @@ namespace ringmaster::engine {
 Status CheckOperation(const std::map<int, Request>& by_rank, const SetTable& sets,
                       ViewRanks* ranks);
 
-// Empty, or a sentence: these two, of one name and different sets, wait for each other for ever.
-// A name is in flight once on a rank. So if one waits for the other in its set and the other for
-// the one in another set, neither can ever ask for what the other has.
+// Empty, or a sentence that says that these two operations, which have one name and are of
+// different sets, wait for each other for ever. A rank can have a name in flight only once. So if
+// rank A waits for rank B in one set, and B waits for A in another set under the same name, neither
+// can ever ask for the operation that the other waits for.
 std::string DescribeRivals(const std::map<int, Request>& one, const std::map<int, Request>& other,
                            const JoinedRanks& joined, ViewRanks* ranks);
 

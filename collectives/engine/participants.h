@@ -1,6 +1,6 @@
-// Who takes part in an operation, and the communicator that connects them: all ranks of the view, a
-// process set's, or the two of a transfer, whose communicator is made when the first operation
-// among them runs in the view.
+// The ranks that take part in an operation, and the communicator that connects them: all ranks of
+// the view, those of a process set, or the two of a transfer. A communicator of some ranks is made
+// when the first operation among them runs in the view.
 //
 // Owner: CpuBackend. Thread rule: the engine's thread only.
 #pragma once

@@ -25,7 +25,7 @@ class PendingTable {
   std::vector<std::shared_ptr<Operation>> TakeAll();
   std::vector<const Request*> Requests() const;
   using AskedAt = std::map<std::string, std::chrono::steady_clock::time_point>;  // by key
-  // What was asked for before this moment.
+  // The operations that were asked for before this moment.
   AskedAt AskedBefore(std::chrono::steady_clock::time_point moment) const;
   bool empty() const { return by_key_.empty(); }
 

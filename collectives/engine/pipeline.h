@@ -28,10 +28,10 @@ class Pipeline {
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  // A view stands, or is over. Between the two nothing is executed.
+  // A view is installed, or is over. Without a view nothing is executed.
   void Install(Communicator* host, const std::vector<std::string>& workers, bool planned = false);
   void Uninstall();
-  // Up to so many bytes all ranks of the view pack into one buffer.
+  // The size up to which all ranks of the view pack requests into one buffer.
   void SetFusionBytes(size_t bytes) { negotiator_.SetFusionBytes(bytes); }
 
   // From any thread: Backend::Abort.
@@ -41,17 +41,19 @@ class Pipeline {
   const SetTable& sets() const { return sets_; }
   // Why an operation of this process set can't be asked for here; RM_OK: it can.
   Status CheckSet(int32_t process_set) const;
-  // What adds or removes a process set does so, and a transfer is remembered; to be called before
-  // it is published. Returned are the operations of a removed set: they are left over.
+  // Adds or removes a process set if that is what the response is for, and remembers a transfer.
+  // Call it before the response is published. Returns the operations of a removed set that are
+  // still pending.
   std::vector<std::shared_ptr<Operation>> ApplySets(const Retained& result);
 
-  // All ranks do so between the same two operations: what has been asked for, and the process sets,
-  // are void.
+  // Forgets what has been asked for, and the process sets. All ranks do so between the same two
+  // operations.
   void Void();
 
   // ---- Agreed on, executed, given out
   // One round with all ranks. On failure (RM_ERR_EPOCH_MOVED) nothing has happened.
-  // `long_ago`: what was asked for before has waited for long, and is in result->unanswered.
+  // Operations that were asked for before `long_ago` have waited for a long time: they are in
+  // result->unanswered.
   Status Agree(bool armed, std::chrono::steady_clock::time_point long_ago, RoundResult* result);
   // Executes `response` as operation next_number(), whose result is then kept: *result.
   Status Execute(Response response, const Retained** result);
@@ -61,10 +63,12 @@ class Pipeline {
 
   // ---- After a view change
   std::vector<Holding::Result> Holdings() const { return log_.Holdings(); }
-  // All ranks take part in sending a kept result from its holder to those without it. *result: what
-  // this rank has received and keeps; null if it needed none. `lacks`: it has state, so it may.
+  // All ranks take part in sending a kept result from the rank that holds it to those without it.
+  // `lacks`: this rank needs it. *result: what this rank has received and keeps; null if it needed
+  // nothing.
   Status HandOver(const RecoveryPlan::Handover& handover, bool lacks, const Retained** result);
-  // What is kept is of no use to anybody any more: this rank's state counts for nothing.
+  // Drops the results that are kept: this rank's state counts for nothing, so nobody can use them
+  // any more.
   void DropResults() { log_.Trim(); }
   // This rank has been given the state in which all operations below have been executed.
   void Restart(uint64_t next_number, const SetTable& sets) {
@@ -73,7 +77,7 @@ class Pipeline {
   }
 
  private:
-  // Another rank knows that all have executed it.
+  // Another rank knows that all ranks have executed this operation.
   Status CommitOwn(const Response& response, const Retained** result);
 
   Communicator* host_ = nullptr;  // null: no view

@@ -15,10 +15,10 @@ namespace ringmaster::engine {
 
 // What a rank says about itself right after the communicator of a new view stands.
 struct Holding {
-  bool has_state =
-      true;  // false: a joiner, or one that was dropped: contributes nothing, needs state
-  bool at_boundary = false;  // its user stands in step_end (or has not entered yet)
-  uint64_t next_number = 0;  // it has executed all operations below
+  bool has_state = true;  // false: a joiner, or a worker that was dropped: it contributes nothing
+                          // and needs the state
+  bool at_boundary = false;  // the rank's user stands in step_end, or has not entered yet
+  uint64_t next_number = 0;  // the rank has executed all operations with lower numbers
   uint64_t step = 0;
   struct Result {
     Response response;
@@ -31,21 +31,21 @@ struct Holding {
   };
   std::vector<Result> results;  // retained, by rising number
   SetTable sets;
-  uint64_t fusion_bytes = 0;  // up to which it would pack tensors together
+  uint64_t fusion_bytes = 0;  // up to this size the rank would pack tensors together
 };
 
 std::vector<std::byte> WriteHolding(const Holding& holding);
 bool ReadHolding(std::span<const std::byte> bytes, Holding* holding);
 
-// Tells all ranks what this one holds, and hears it from all.
+// Tells all ranks what this rank holds, and learns what they hold.
 Status ExchangeHoldings(Communicator* communicator, const Holding& mine,
                         std::vector<Holding>* by_rank);
 
 struct RecoveryPlan {
   struct Handover {
     Holding::Result result;
-    // The lowest rank that has it. -1: it is of a process set of which no member that has executed
-    // it lives: its number stands for nothing, and the members' requests are agreed on once more.
+    // The lowest rank that has the result. -1: no member of its process set that has executed it
+    // lives, so its number is skipped, and the ranks agree on the members' requests once more.
     int holder = 0;
   };
   std::vector<Handover> handovers;  // by rising number: what some survivors hold and others lack
@@ -55,7 +55,7 @@ struct RecoveryPlan {
   int donor = 0;                 // the lowest rank with state
   std::vector<int> joiners;      // ranks that need state
   bool all_at_boundary = false;  // after the handovers
-  // The least of all ranks': they have to pack alike, whatever their environments say.
+  // The lowest value of all ranks: they have to pack the same way, whatever their environments say.
   uint64_t fusion_bytes = 0;
 };
 

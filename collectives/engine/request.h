@@ -68,20 +68,21 @@ struct Request {
   std::vector<uint64_t> shape;
   Group group;
   int32_t priority = 0;  // what is ready together runs in rising order; ranks may differ
-  // Why this rank can't take part as it should. All ranks then fail the operation with these words.
+  // Why this rank can't take part as it should. Then all ranks fail the operation with this
+  // message.
   std::string problem;
-  int32_t process_set = 0;  // who takes part; 0: all ranks
+  int32_t process_set = 0;  // the set that takes part; 0: all ranks
   // Of a set that is added: its workers, by rank. Of a transfer: who sends and who receives.
   std::vector<std::string> members;
   int32_t removed_set = 0;  // of a set that is removed: its number
   bool on_gpu = false;      // input and result lie in a GPU's memory
 
   bool operator==(const Request&) const = default;
-  // What it is known by: one name may be in use in several sets, and between several pairs of
-  // workers. Valid until the calling thread's
-  // next call: of the world, which all hot paths ask for, no copy is made.
+  // The key of the request: one name may be in use in several sets, and between several pairs of
+  // workers. The reference is valid until the calling thread's next call. For requests of all
+  // ranks, which the hot paths ask for, no copy is made.
   const std::string& key() const;
-  // Some ranks of the job may have no part in it.
+  // Whether some ranks of the job may have no part in the operation.
   bool is_partial() const { return process_set != 0 || kind == Kind::kTransfer; }
   uint64_t bytes() const;
   uint64_t rows() const { return shape.empty() ? count : shape[0]; }  // of a reducescatter
@@ -105,8 +106,9 @@ inline const std::string kWakeName = "\x01wake";
 // "[2, 3]"
 std::string ShapeText(const Request& request);
 
-// Empty if the requests agree; else one sentence that names tensor, field, ranks (of the view) and
-// values. Not all ranks need be there: a process set has some, and who has joined has none.
+// Empty if the requests agree; otherwise one sentence that names tensor, field, ranks (of the view)
+// and values. Not all ranks need have a request: only those of the process set have one, and ranks
+// that have joined have none.
 std::string DescribeMismatch(const std::map<int, Request>& by_rank);
 
 }  // namespace ringmaster::engine

@@ -39,8 +39,8 @@ struct Response {
   }
   int32_t process_set() const { return requests.front().process_set; }
   Kind kind() const { return requests.front().kind; }
-  // Of such an operation nobody can give another rank its result: it counts as executed only when
-  // all ranks have executed it.
+  // Whether no rank can give another rank its result, because each rank has its own. Such an
+  // operation counts as executed only when all ranks have executed it.
   bool has_own_results() const {
     return error == RM_OK &&
            (direct || std::any_of(requests.begin(), requests.end(),
@@ -58,7 +58,8 @@ struct Part {
   std::vector<size_t> rows_by_rank;  // allgather, reducescatter; alltoall: received from each
   size_t rows = 0;                   // of `data`, of the same
   bool delivered = false;            // the raw result lies in the caller's `out`, not in `data`
-  std::shared_ptr<Buffer> input;     // what lay there before, if `out` was the input too
+  // A copy of the input, where `out` is the input too and is written over.
+  std::shared_ptr<Buffer> input;
 };
 
 // A response that this rank has executed, with the result, kept until every member is known to have
@@ -66,7 +67,8 @@ struct Part {
 struct Retained {
   Response response;
   std::vector<Part> parts;  // of an error: none
-  // False: this rank has no part in it (it is of a process set), and so no result.
+  // False: the operation is of a process set to which this rank does not belong, so it has no
+  // result here.
   bool holds = true;
 };
 

@@ -26,13 +26,14 @@ class ResponseCache {
   // The same, as all ranks know it.
   Request Agreed(size_t slot) const;
   bool IsUsed(size_t slot) const { return slots_[slot].used > 0; }
-  // Puts the request in a free slot, or in that of the least recently used one. `own_priority`:
-  // with which this rank asks for it. With another one it is announced anew, so that all hear it.
+  // Puts the request in a free slot, or in the least recently used one. `own_priority`: the
+  // priority with which this rank asks for it. If that changes later, the request is announced in
+  // full again, so that all ranks know the new one.
   void Insert(const Request& request, int32_t own_priority);
   void Touch(size_t slot) { slots_[slot].used = ++clock_; }
   void Evict(const std::string& key);  // Request::key()
   void EvictSet(int32_t process_set);
-  // Broadcasts from this worker, and transfers to and from it.
+  // Removes the broadcasts from this worker, and the transfers to and from it.
   void EvictWorker(const std::string& worker);
   // Removes and returns the requests of a group.
   std::vector<Request> TakeGroup(const Group& group);

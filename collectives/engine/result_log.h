@@ -42,12 +42,13 @@ class ResultLog {
     if (result.response.process_set() == 0) entries_.clear();
     return Keep(std::move(result));
   }
-  // Such an operation was executed here, and perhaps not by all. Kept until it counts, or is
-  // executed once more.
+  // Such an operation was executed here, and perhaps not by all ranks. Its result is kept until the
+  // operation counts, or is executed once more.
   void Prepare(Retained result) { prepared_ = std::move(result); }
-  // It never will count.
+  // The operation will never count: drops what was prepared.
   void DropPrepared() { prepared_.reset(); }
-  // It counts: all ranks have executed it. Null if operation `number` was not prepared here.
+  // The operation counts, because all ranks have executed it. Null if operation `number` was not
+  // prepared here.
   const Retained* Commit(uint64_t number) {
     if (!prepared_ || prepared_->response.number != number) return nullptr;
     const Retained& kept = Keep(std::move(*prepared_));
@@ -66,7 +67,7 @@ class ResultLog {
     next_number_ = next_number;
   }
 
-  // Null if it isn't kept.
+  // The result of this operation; null if it isn't kept.
   const Retained* Find(uint64_t number) const {
     const auto found = std::find_if(entries_.begin(), entries_.end(),
                                     [&](const Retained& r) { return r.response.number == number; });

@@ -1,8 +1,8 @@
 // The process sets of the job: numbers that stand for some of its workers.
 //
-// A set is made of workers, not of ranks: who dies or leaves is in it no more, and whoever comes
-// later is in none. All ranks have the same table at the same operation, because sets are added and
-// removed by operations that all execute.
+// A set is made of workers, not of ranks: a worker that dies or leaves is not in it any more, and
+// one that comes later is in no set. All ranks have the same table at the same operation, because
+// sets are added and removed by operations that all ranks execute.
 //
 // Thread rule: a value.
 #pragma once
@@ -43,7 +43,8 @@ class SetTable {
 
   // A transfer has been executed in this job, so there may be more.
   void SeeTransfer() { has_transfers_ = true; }
-  // There may be operations in which some ranks have no part, and of which they have to hear.
+  // Whether there may be operations in which some ranks have no part, and about which these have to
+  // be told.
   bool HasOutsiders() const { return has_transfers_ || !sets_.empty(); }
 
   void Write(ByteWriter* out) const {

@@ -1,8 +1,8 @@
 // What ranks wait for in vain: tensors that some ranks have asked for long ago and others have not.
 //
-// All ranks know the same after a round, and the lowest of those that wait tells it; who has told
-// it goes on until it is over, also when a lower rank has come to wait that has not waited long.
-// Time runs from the moment at which the rank that tells asked.
+// After a round all ranks know the same, and the lowest rank that waits reports the stall. The rank
+// that has begun to report goes on until the stall is over, even if a lower rank begins to wait
+// meanwhile. The time of a stall runs from the moment at which the reporting rank asked.
 //
 // Pure. Thread rule: the engine's thread only; time is handed in.
 #pragma once
@@ -31,18 +31,19 @@ class StallWatch {
   explicit StallWatch(StallLimits limits) : limits_(limits) {}
 
   bool on() const { return limits_.tell.count() > 0; }
-  // What has been asked for before this moment waits for long. Where the watch is off: nothing.
+  // An operation that was asked for before this moment has waited for a long time. Nothing: the
+  // watch is off.
   Clock::time_point LongAgo(Clock::time_point now) const {
     return on() ? now - limits_.tell : Clock::time_point::min();
   }
 
-  // What waits for long as rank `self` has heard in its newest round. True: what is to be told has
-  // changed.
+  // Takes the operations that have waited for a long time, as rank `self` knows them from its
+  // newest round. True: what is to be reported has changed.
   bool Update(const std::vector<Unanswered>& waiting, int self, Clock::time_point now);
   // The view is over. True as above.
   bool Clear() { return Update({}, 0, {}); }
   const std::vector<job::Stall>& stalls() const { return stalls_; }
-  // Why this worker gives up; empty: it doesn't.
+  // Why this worker ends its part in the job; empty: it goes on.
   const std::string& give_up() const { return give_up_; }
 
  private:

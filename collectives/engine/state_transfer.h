@@ -31,8 +31,8 @@ class StateTransfer {
 
   // Moves the donor's state to all joiners and loads it there. A failure is one of the view.
   Status Run();
-  // All ranks have come here, so all joiners have loaded: whoever leaves step_end after this leaves
-  // no joiner without state behind.
+  // Returns when all ranks have called it, so all joiners have loaded the state: a rank may leave
+  // step_end after this without leaving a joiner behind that has no state.
   Status AwaitAll();
 
   // After Run: what the donor's save callback said, the same on all ranks.

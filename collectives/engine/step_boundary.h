@@ -26,8 +26,6 @@ class StepBoundary {
     operation_ = std::move(operation);
     synced_ = false;
   }
-  // Of a worker that is in no view: its user waits here until it is let in.
-  void Stand(std::shared_ptr<Operation> operation) { operation_ = std::move(operation); }
   // The state that a joiner was given is that of the end of this step.
   void Restart(uint64_t step) { step_ = step; }
 

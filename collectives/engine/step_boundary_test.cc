@@ -53,8 +53,8 @@ TEST(StepBoundaryTest, OnlyTheNewestArmedViewIsDisarmed) {
 TEST(StepBoundaryTest, AnEndFailsTheStepThatWaits) {
   StepBoundary boundary;
   const auto operation = StepEnd();
-  boundary.Stand(operation);
-  EXPECT_EQ(boundary.step(), 0u);
+  boundary.Reach(operation);
+  EXPECT_EQ(boundary.step(), 1u);
   boundary.Fail({RM_ERR_LEFT, "drained"});
   EXPECT_EQ(operation->status().code(), RM_ERR_LEFT);
   EXPECT_FALSE(boundary.standing());

@@ -1,5 +1,5 @@
-// The boundary between two steps as others see it: who has ended a step stands here until the gate
-// opens, and where a planned change is to happen the sidecar hears that this rank has come.
+// Holds a user who has ended a step until the gate opens. Where a planned change is to happen the
+// gate tells the sidecar that this rank stands at the boundary.
 //
 // Owner: the engine's loop. Thread rule: the engine's thread only.
 #pragma once
@@ -32,7 +32,7 @@ class StepGate {
     return boundary_.armed(connection_->view().epoch) || !connection_->view().train;
   }
 
-  // By epoch: a planned change happens at the view's next boundary, or does not any more.
+  // A planned change happens at the next boundary of the view of this epoch, or does not any more.
   void Obey(const std::map<uint64_t, bool>& armed);
   // All ranks have ended the step; `operation` is null where the user has not asked for it.
   void Reach(std::shared_ptr<Operation> operation);
@@ -42,9 +42,9 @@ class StepGate {
   void set_synced(bool synced) { boundary_.set_synced(synced); }
   // The sidecar hears that this rank stands at the boundary.
   void Tell() { listener_->OnBoundary(connection_->view().epoch, step()); }
-  // Who stands here goes on in the view.
+  // Lets the user that stands here go on in the view.
   void Open();
-  // Who stands here gets `why`.
+  // The user that stands here gets the error `why`.
   void Fail(const Status& why);
 
  private:

@@ -308,7 +308,7 @@ inline TestWorker::TestWorker(TestWorld* world, int id, bool has_state) : id(id)
   engine_options.on_point = [this](FaultPoint point, uint64_t) {
     if (point == FaultPoint::kBeforeNegotiation) this->world->HoldHere();
   };
-  engine_options.direct = {.bytes = 2048, .piece = 2048, .piece_of_two_ranks = 2048};
+  engine_options.direct = {.bytes = 2048, .segment = 2048, .segment_of_two_ranks = 2048};
   if (world->make_backend)
     engine_options.make_backend = [this] { return this->world->make_backend(this); };
   engine = std::make_unique<Engine>(std::move(engine_options));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/job/rebuild.h"
+
 namespace ringmaster::engine {
 namespace {
 
@@ -178,7 +180,8 @@ void Trace::Rebuilt(const RebuildTimes& times) {
   const struct {
     const char* what;
     double seconds;
-  } phases[] = {{"resume", times.resume}, {"redo", times.redo}, {"connect", times.connect}};
+  } phases[] = {
+      {job::kResume, times.resume}, {job::kRedo, times.redo}, {job::kConnect, times.connect}};
   for (const auto& phase : phases) {
     const auto took =
         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(phase.seconds));

@@ -28,8 +28,8 @@ class Trace {
   void RoundBegins();
   void RoundEnds(const RoundResult& result);
   void OperationBegins(const Response& response, const PendingTable& pending);
-  // It has been executed. To be called before its results are given out: a script that stops the
-  // timeline when it has them finds the operation in it.
+  // The operation has been executed. Call it before the results are given out, so that a script
+  // which stops the timeline when it has them finds the operation in it.
   void OperationEnds(const Response& response);
   void StepEnds(uint64_t step);
   // All ranks of the view have just heard of each other: timelines are laid side by side by it.

@@ -1,5 +1,6 @@
 // A view as a worker sees it: which ranks take part, and which of them it is (docs/contracts.md,
-// section 3).
+// section 3). The sidecars' view, with pods and a coordinator, is membership::View;
+// elastic/view_frame.h makes this one of its JSON.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +19,8 @@ struct View {
   bool train = true;
   bool planned = false;
   std::vector<PeerEndpoint> peers;  // by rank
-  // By rank: which process it is. Ranks move to other processes; what is meant by such a name does
-  // not.
+  // By rank: a name of the process that has the rank. A rank may move to another process in a later
+  // view; such a name always means the same process.
   std::vector<std::string> workers;
   int self = -1;       // own rank; -1: not in it
   bool holds = false;  // the members count this worker among those that have the job's state
@@ -32,7 +33,7 @@ inline std::string ViewNumber(uint64_t epoch) {
   return std::to_string(epoch >> 40) + "." + std::to_string(epoch & ((uint64_t{1} << 40) - 1));
 }
 
-// What a worker is told that the view does not list.
+// The message for a worker that the view does not list.
 inline std::string GoesOnWithout(const View& view) {
   return "view " + ViewNumber(view.epoch) + " of the job (" + view.reason +
          ") goes on without this worker";

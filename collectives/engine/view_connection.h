@@ -19,14 +19,14 @@ class ViewConnection {
   ViewConnection(HostCommunicator* host, CommunicatorFactory* factory, EngineListener* listener)
       : host_(host), factory_(factory), listener_(listener) {}
 
-  // The newest that has come, also when it is over. Its epoch is 0 before the first one.
+  // The newest view that has come, even when it is over. Its epoch is 0 before the first one.
   const View& view() const { return view_; }
   // Connected, and all ranks stand at the same point: operations may run.
   bool active() const { return active_; }
   // Null: not connected. Valid until Connect() or Leave().
   Communicator* communicator() const { return host_->get(); }
 
-  // False: the view is not newer than the newest that has come, or will never be used again.
+  // False: the view is not newer than the newest that has come, or it must never be used again.
   bool Takes(uint64_t epoch) const;
   // Gives up the view there is and connects `view`, which lists this worker. On success operations
   // have to wait for Activate() still.
@@ -37,14 +37,15 @@ class ViewConnection {
 
   // Nothing runs any more and the connections are closed; the view may still be named.
   void Leave();
-  // No view up to `epoch` will be used again. True: the one there is isn't newer.
+  // No view up to `epoch` will be used again. True: that ends the current view.
   bool Stop(uint64_t epoch);
-  // The others may go on in the view without this worker: if it is said again, it is not ours.
+  // The others may go on in the view without this worker. If the sidecar sends the same view again,
+  // this worker is not in it.
   void Forgo() { Stop(view_.epoch); }
 
-  // The view has failed here, or could not be connected: ends what runs in it. Where another view
-  // helps and nobody has ended this one, the listener hears that it broke. False: nothing helps,
-  // and `why` ends this worker.
+  // The view has failed at this worker, or could not be connected: ends what runs in it. Where
+  // another view helps and the sidecar has not ended this one, tells the listener that it broke.
+  // False: no other view helps, and `why` ends this worker.
   bool Break(const Status& why);
 
  private:

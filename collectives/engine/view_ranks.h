@@ -1,4 +1,4 @@
-// Who has which rank in a view, and which ranks take part in an operation.
+// Which worker has which rank in a view, and which ranks take part in an operation.
 //
 // Owner: the negotiator. Thread rule: the engine's thread only.
 #pragma once
@@ -72,7 +72,7 @@ class ViewRanks {
   std::vector<std::string> workers_;  // by rank
   // Both are made when asked for.
   std::map<int32_t, std::vector<int>> of_set_;
-  // By process set, and by who sends and who receives.
+  // By process set, and by the two workers of a transfer.
   std::map<std::pair<int32_t, std::vector<std::string>>, std::vector<int>> of_transfer_;
 };
 

@@ -66,7 +66,7 @@ class ByteReader {
   bool ok_ = true;
 };
 
-// A code that this version doesn't know, or that nobody ever wrote, is a defect elsewhere.
+// A code that this version doesn't know means a defect in the rank that wrote it.
 inline rm_status ReadStatusCode(ByteReader* in) {
   const auto code = in->Get<uint32_t>();
   return code <= RM_ERR_FORKED ? static_cast<rm_status>(code) : RM_ERR_INTERNAL;

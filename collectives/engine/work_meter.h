@@ -25,9 +25,9 @@ class WorkMeter {
   void Asked(Clock::time_point now);
   // An operation begins to run.
   void Runs(Clock::time_point now);
-  // It has ended. `more`: something else was asked for before.
+  // The operation has ended. `more`: other operations have been asked for and wait.
   void Ran(Clock::time_point now, uint64_t bytes, bool more);
-  // Nothing is asked for any more: all of it has failed, or the operation that ran has.
+  // No operation is asked for any more: all have failed, or the one that ran has.
   void Clear(Clock::time_point now);
   // A thread of the script stands still in a call; several may at the same time.
   void Blocks(Clock::time_point now);

@@ -41,10 +41,10 @@ class BackendByMemory : public engine::Backend {
   void Abort(uint64_t epoch) override;
 
  private:
-  // Of what is asked for; the first one for a GPU makes its backend.
+  // The backend for these requests. The first request for a GPU makes that backend.
   Status Choose(const engine::Response& response, engine::Backend** backend);
   Status MakeOnGpu();
-  // Which has executed it.
+  // The backend that has executed this result.
   engine::Backend* Of(const engine::Response& response);
 
   const std::function<const Gpu&()> find_gpu_;

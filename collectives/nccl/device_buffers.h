@@ -25,12 +25,12 @@ class DeviceBuffers {
   // On the device. Null: there is no memory.
   std::shared_ptr<engine::Buffer> Take(uint64_t bytes);
   Status TakeFor(engine::Part* part, uint64_t bytes);
-  // One that is not ours, on the host.
+  // Holds a buffer on the host that this class has not made.
   void Hold(std::shared_ptr<engine::Buffer> buffer) { in_use_.push_back(std::move(buffer)); }
   // All that was enqueued has run.
   void LetGo() { in_use_.clear(); }
-  // It never will be known to have: what still runs may write to them, and they are never used
-  // again.
+  // Nobody will ever know whether all has run: what still runs may write to these buffers, so they
+  // are never used again.
   void Abandon();
   // Another device is used from now on.
   void FreeUnused() { pool_.FreeUnused(); }

@@ -32,9 +32,9 @@ class GpuStream {
   // From and to host or device. Host memory that isn't pinned may make the call itself wait for
   // what is enqueued before.
   Status Copy(void* to, const void* from, size_t bytes);
-  // Ended() is about all that has been enqueued so far.
+  // From now on Ended() is about everything that has been enqueued so far.
   Status Mark();
-  // Nothing: it still runs.
+  // How the marked work has ended; nothing: it still runs.
   std::optional<Status> Ended();
   // Something was marked and has not been seen to have ended.
   bool runs() const { return runs_; }

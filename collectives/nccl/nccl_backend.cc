@@ -1,7 +1,6 @@
 #include "collectives/nccl/nccl_backend.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "collectives/element/element.h"
@@ -19,9 +18,6 @@ using engine::Retained;
 
 namespace {
 
-// A network that fails now and then is worth another view; one that never works isn't.
-constexpr int kMostFailedConnects = 3;
-
 // Bytes of an operation's input on this rank.
 uint64_t InputBytes(const Operation& operation) {
   const Request& request = operation.request;
@@ -38,7 +34,7 @@ NcclBackend::NcclBackend(const Gpu& gpu, engine::Backend* on_host, int device, L
       buffers_(gpu.cuda),
       stream_(gpu.cuda),
       ranks_(gpu.nccl, limits),
-      operations_(gpu.nccl, limits, &stream_, &buffers_, Over()) {}
+      operations_(gpu.nccl, limits, &stream_, &buffers_, view_.Asker()) {}
 
 NcclBackend::~NcclBackend() { Uninstall(); }
 
@@ -46,18 +42,8 @@ NcclBackend::~NcclBackend() { Uninstall(); }
 
 void NcclBackend::Install(Communicator* host, const std::vector<std::string>& workers) {
   host_ = host;
-  epoch_ = host->epoch();
+  view_.Install(host->epoch());
   ranks_.Install(host, workers);
-}
-
-void NcclBackend::Abort(uint64_t epoch) {
-  uint64_t before = aborted_epoch_;
-  while (before < epoch && !aborted_epoch_.compare_exchange_weak(before, epoch)) {
-  }
-}
-
-Patience::Over NcclBackend::Over() const {
-  return [this] { return aborted_epoch_ >= epoch_; };
 }
 
 void NcclBackend::Uninstall() {
@@ -122,20 +108,7 @@ Status NcclBackend::Prepare(const Response& response, const PendingTable& pendin
     return {RM_ERR_INTERNAL, "agreed on '" + request.name + "', which was not asked for here"};
   }
   if (Status s = stream_.Use(device_); !s.ok()) return s;
-  if (on_->group->connected()) return {};
-  const Status connected = on_->group->Connect(on_->host, Over());
-  if (connected.ok()) {
-    failed_connects_ = 0;
-    if (on_->group->link() == nullptr && !said_why_) {
-      said_why_ = true;
-      std::fprintf(stderr, "ringmaster: tensors on GPUs go through the host's memory: %s\n",
-                   on_->group->why_on_host().c_str());
-    }
-    return {};
-  }
-  if (aborted_epoch_ >= epoch_ || ++failed_connects_ < kMostFailedConnects) return connected;
-  return {RM_ERR_INTERNAL, connected.message() + ", in " + std::to_string(failed_connects_) +
-                               " views one after the other"};
+  return connector_.Connect(on_);
 }
 
 Status NcclBackend::Execute(const Response& response, const PendingTable& pending,
@@ -192,7 +165,7 @@ Status NcclBackend::RunBatch(const Work& work) {
 }
 
 Status NcclBackend::Finish(NcclLink* link) {
-  const Patience patience(limits_.collective, Over());
+  const Patience patience(limits_.collective, view_.Asker());
   std::optional<Status> trouble;
   const Status status = patience.Await("a collective of NCCL", [&]() -> std::optional<Status> {
     if (auto ended = stream_.Ended()) return ended;
@@ -214,7 +187,7 @@ Status NcclBackend::CopyToHost(const Operation& operation, std::shared_ptr<Buffe
   buffers_.Hold(*copy);
   if (Status s = stream_.WaitFor(operation.on_device.ready_event); !s.ok()) return s;
   if (Status s = stream_.Mark(); !s.ok()) return s;
-  const Patience patience(limits_.collective, Over());
+  const Patience patience(limits_.collective, view_.Asker());
   if (Status s = patience.Await("the input's event", [&] { return stream_.Ended(); }); !s.ok())
     return s;
   if (operation.in == nullptr) return {};

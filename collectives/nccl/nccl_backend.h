@@ -6,23 +6,24 @@
 // A result is kept in a buffer of ours, on the device or on the host (CUDA's copies find out
 // which). It is final: postscale is in it already.
 //
-// Waits: for NCCL and for the device by asking, with a limit and until Abort(). Inputs stay intact,
-// so whatever was interrupted runs again in the next view.
+// It waits for NCCL and for the device by asking again and again, with a limit and until Abort().
+// Inputs stay intact, so an operation that was interrupted can run again in the next view.
 //
 // Thread rule: Abort() from any thread, the rest from the engine's.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "collectives/engine/backend.h"
+#include "collectives/nccl/connector.h"
 #include "collectives/nccl/device_buffers.h"
 #include "collectives/nccl/gpu.h"
 #include "collectives/nccl/gpu_stream.h"
 #include "collectives/nccl/nccl_operations.h"
 #include "collectives/nccl/rank_groups.h"
+#include "collectives/nccl/view_end.h"
 
 namespace ringmaster::nccl {
 
@@ -43,22 +44,22 @@ class NcclBackend : public engine::Backend {
   Status Confirm() override { return on_->host->Barrier(); }
   Status HandOver(int holder, const engine::Retained* held, engine::Retained* result) override;
   bool Publish(const engine::Retained& result, engine::PendingTable* pending) override;
-  void Abort(uint64_t epoch) override;
+  void Abort(uint64_t epoch) override { view_.Abort(epoch); }
 
  private:
-  // RM_ERR_INTERNAL: nothing can be enqueued any more. It would wait for ever, some of it in the
-  // call.
+  // RM_ERR_INTERNAL: nothing can be enqueued on the device any more, because it would wait for
+  // ever, in part inside the call.
   Status CheckDevice() const;
   Status Prepare(const engine::Response& response, const engine::PendingTable& pending);
   Status RunBatch(const Work& work);
-  // Null: NCCL can't, and the host does it.
+  // The communicator of NCCL for this work. Null: NCCL can't do it, and the host does.
   NcclLink* LinkFor(const Work& work, std::vector<Reduction>* reductions);
   Status RunOnHost(const Work& work);
   Status CopyToHost(const engine::Operation& operation, std::shared_ptr<engine::Buffer>* copy);
 
-  // Until all that is enqueued has run. `link`: is asked for trouble meanwhile; null: none.
+  // Waits until everything that is enqueued has run. `link`: is asked for errors meanwhile; null:
+  // there is none to ask.
   Status Finish(NcclLink* link);
-  Patience::Over Over() const;
   Status GiveOut(const engine::Part& part, const engine::Request& request, const std::byte* from,
                  engine::Operation* operation, std::shared_ptr<engine::Buffer>* gathered);
   void EndWhatRuns();
@@ -68,15 +69,13 @@ class NcclBackend : public engine::Backend {
   const Limits limits_;
   int device_;
 
-  Communicator* host_ = nullptr;            // null: no view
-  uint64_t epoch_ = 0;                      // of the view
-  std::atomic<uint64_t> aborted_epoch_{0};  // views up to this one are over
-  RankGroup* on_ = nullptr;                 // who takes part in the operation that runs
+  ViewEnd view_;
+  Communicator* host_ = nullptr;  // null: no view
+  RankGroup* on_ = nullptr;       // the ranks that take part in the operation that runs
   std::string broken_;  // why nothing can be run on the device any more: it did not come to rest
   bool in_trouble_ = false;  // a communicator of this view has failed: none of them is kept
-  int failed_connects_ = 0;  // in a row
-  bool said_why_ = false;
 
+  Connector connector_{&view_};
   DeviceBuffers buffers_;
   GpuStream stream_;
   RankGroups ranks_;

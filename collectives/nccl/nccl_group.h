@@ -15,7 +15,7 @@
 
 namespace ringmaster::nccl {
 
-// How long is waited for what ends by itself if all is well.
+// How long the backend waits for what ends by itself if all is well.
 struct Limits {
   std::chrono::milliseconds connect{60'000};      // a communicator
   std::chrono::milliseconds collective{600'000};  // one collective, and what its input waits for
@@ -43,7 +43,7 @@ class NcclGroup {
   bool AwaitRevoked();
   // Keeps the communicator for the next view.
   void Leave() { connected_ = false; }
-  // Doesn't; the caller aborts what is added to `comms`.
+  // Does not keep it. The caller aborts what is added to `comms`.
   void GiveUp(std::vector<Comm>* comms);
 
  private:

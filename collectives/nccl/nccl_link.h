@@ -26,7 +26,8 @@ class NcclLink {
   // All ranks of this one but the excluded call it.
   Status Shrink(std::vector<int> excluded, int flags, const Patience& patience,
                 std::unique_ptr<NcclLink>* out);
-  // One that is still there is leaked: giving it up (AbortAll) may take long, and is asked for.
+  // A communicator that is still there is leaked. Giving it up (AbortAll) may take long, so the
+  // owner has to ask for it.
   ~NcclLink() = default;
   NcclLink(const NcclLink&) = delete;
   NcclLink& operator=(const NcclLink&) = delete;

@@ -1,4 +1,4 @@
-// How long something is waited for that tells of its end only when it is asked.
+// Waits, with a limit, for something that says only when it is asked whether it has ended.
 //
 // Thread rule: a value; over() is called on the waiting thread.
 #pragma once

@@ -1,5 +1,5 @@
-// Those that take part in operations: all ranks of the view, and the ranks of each process set,
-// each with a communicator of NCCL's.
+// The groups of ranks that take part in operations: all ranks of the view, and the ranks of each
+// process set. Each group has a communicator of NCCL's.
 //
 // Thread rule: the engine's.
 #pragma once
@@ -36,9 +36,9 @@ class RankGroups {
   void Install(Communicator* host, const std::vector<std::string>& workers);
   // Null: the operation is not this rank's.
   Status Choose(const engine::Response& response, RankGroup** out);
-  // An error: what it had on the device did not come to rest.
+  // An error: what the set ran on the device did not come to rest.
   Status Forget(int32_t process_set);
-  // The view is over. What the view's own communicator was it stays, for the next one; those of
+  // The view is over. The communicator of all its ranks is kept for the next view; those of process
   // sets are gone.
   void Leave();
 

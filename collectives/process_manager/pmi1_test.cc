@@ -14,6 +14,8 @@
 #include <tuple>
 #include <utility>
 
+#include "collectives/process_manager/process_manager.h"
+
 namespace ringmaster::process_manager {
 namespace {
 

@@ -14,8 +14,8 @@ namespace {
 constexpr const char* kNames[] = {"libpmix.so.2"};
 constexpr char kPrefix[] = "ringmaster.";
 
-// What one question brings. The library answers on a thread of its own, and may do so after the
-// asker has given up: both hold it.
+// The answer to one question to PMIx. The library answers on a thread of its own, maybe after the
+// asking thread has given up, so both threads hold this object.
 class Answer {
  public:
   struct Content {
@@ -23,11 +23,12 @@ class Answer {
     uint32_t number = 0;
   };
 
-  // What is asked, of whom: the library may read it until it answers.
+  // The key that is asked for, and the process whose value it is. They are kept here because the
+  // library may read them until it answers.
   std::string key;
   pmix::Process of = {};
 
-  // What the library is given for its answer, once.
+  // The pointer that the library passes to Take(), once, with its answer.
   static void* Ticket(const std::shared_ptr<Answer>& answer) {
     return new std::shared_ptr<Answer>(answer);
   }

@@ -3,7 +3,8 @@
 
 #include <memory>
 
-#include "collectives/process_manager/process_manager.h"
+#include "collectives/process_manager/launched_process.h"
+#include "ringmaster/status.h"
 
 namespace ringmaster::process_manager {
 

@@ -15,7 +15,7 @@ namespace ringmaster::sidecar_client {
 
 using worker_link::FrameReader;
 
-std::string FrameConnection::Open(const std::string& path) {
+Status FrameConnection::Open(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), std::min(path.size(), sizeof(address.sun_path) - 1));
@@ -23,12 +23,12 @@ std::string FrameConnection::Open(const std::string& path) {
   if (fd < 0 || connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
     const std::string why = std::strerror(errno);
     if (fd >= 0) close(fd);
-    return "can't connect to " + path + ": " + why;
+    return {RM_ERR_UNAVAILABLE, "can't connect to " + path + ": " + why};
   }
   fd_ = fd;
   fork_guard::Own(fd_);
   reader_ = {};
-  return "";
+  return {};
 }
 
 void FrameConnection::Close() {
@@ -39,39 +39,41 @@ void FrameConnection::Close() {
   fd_ = -1;
 }
 
-std::string FrameConnection::Write() {
+Status FrameConnection::Write() {
   while (!out_.empty()) {
     const ssize_t n = send(fd_, out_.data(), out_.size(), MSG_NOSIGNAL);
     if (n > 0) {
       out_.erase(0, n);
     } else if (errno == EAGAIN) {
-      return "";
+      return {};
     } else if (errno != EINTR) {
-      return std::string("write to the sidecar: ") + std::strerror(errno);
+      return {RM_ERR_UNAVAILABLE, std::string("write to the sidecar: ") + std::strerror(errno)};
     }
   }
-  return "";
+  return {};
 }
 
-std::string FrameConnection::Read(const std::function<void(const nlohmann::json&)>& handle) {
+Status FrameConnection::Read(const std::function<void(const nlohmann::json&)>& handle) {
   char buffer[65536];
   while (true) {
     const ssize_t n = recv(fd_, buffer, sizeof(buffer), 0);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) return "";
-    if (n <= 0) return n == 0 ? "the sidecar closed the connection" : std::strerror(errno);
+    if (n < 0 && errno == EAGAIN) return {};
+    if (n <= 0) {
+      return {RM_ERR_UNAVAILABLE,
+              n == 0 ? "the sidecar closed the connection" : std::strerror(errno)};
+    }
     reader_.Feed({buffer, static_cast<size_t>(n)});
-    if (std::string error = HandleFrames(handle); !error.empty()) return error;
+    if (Status s = HandleFrames(handle); !s.ok()) return s;
   }
 }
 
-std::string FrameConnection::HandleFrames(
-    const std::function<void(const nlohmann::json&)>& handle) {
+Status FrameConnection::HandleFrames(const std::function<void(const nlohmann::json&)>& handle) {
   nlohmann::json frame;
   FrameReader::Result result;
   while ((result = reader_.Next(&frame)) == FrameReader::Result::kFrame) handle(frame);
-  if (result == FrameReader::Result::kError) return "the sidecar sent no frame: " + reader_.error();
-  return "";
+  if (result != FrameReader::Result::kError) return {};
+  return {RM_ERR_UNAVAILABLE, "the sidecar sent no frame: " + reader_.error()};
 }
 
 }  // namespace ringmaster::sidecar_client

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/worker_link/frame.h"
+#include "ringmaster/status.h"
 
 namespace ringmaster::sidecar_client {
 
@@ -18,21 +19,21 @@ class FrameConnection {
   FrameConnection& operator=(const FrameConnection&) = delete;
   ~FrameConnection() { Close(); }
 
-  // Empty, or why it can't be had.
-  std::string Open(const std::string& path);
+  // RM_ERR_UNAVAILABLE: why there is no connection.
+  Status Open(const std::string& path);
   void Close();  // what was not written is forgotten
   bool is_open() const { return fd_ >= 0; }
   int fd() const { return fd_; }
 
   void Put(const std::string& frames) { out_ += frames; }
   bool wants_to_write() const { return !out_.empty(); }
-  // As much as goes out at once. Empty, or how the connection has ended.
-  std::string Write();
-  // What has come, frame by frame. Empty, or how the connection has ended.
-  std::string Read(const std::function<void(const nlohmann::json&)>& handle);
+  // Sends as much as goes out at once. RM_ERR_UNAVAILABLE: how the connection has ended.
+  Status Write();
+  // Hands over what has come, frame by frame. RM_ERR_UNAVAILABLE: how the connection has ended.
+  Status Read(const std::function<void(const nlohmann::json&)>& handle);
 
  private:
-  std::string HandleFrames(const std::function<void(const nlohmann::json&)>& handle);
+  Status HandleFrames(const std::function<void(const nlohmann::json&)>& handle);
 
   int fd_ = -1;
   worker_link::FrameReader reader_;

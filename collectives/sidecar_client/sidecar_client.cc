@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "collectives/fork_guard/fork_guard.h"
+#include "collectives/sidecar_client/link_frames.h"
+#include "common/fields/fields.h"
 #include "common/worker_link/frame.h"
 #include "common/worker_link/worker_frames.h"
 
@@ -43,7 +45,7 @@ void SidecarClient::Start() {
 }
 
 SidecarClient::~SidecarClient() {
-  outbox_.Close();
+  queue_.Close();
   eventfd_write(wake_, 1);
   if (thread_.joinable()) thread_.join();
   connection_.Close();
@@ -52,22 +54,22 @@ SidecarClient::~SidecarClient() {
 }
 
 void SidecarClient::Send(const nlohmann::json& frame) {
-  outbox_.Put(EncodeFrame(frame));
+  queue_.Put(EncodeFrame(frame));
   eventfd_write(wake_, 1);
 }
 
 bool SidecarClient::AwaitHeard(std::chrono::steady_clock::time_point deadline) {
-  outbox_.AskForAnswer();
+  queue_.AskForAnswer();
   eventfd_write(wake_, 1);
-  return outbox_.AwaitAnswer(deadline);
+  return queue_.AwaitAnswer(deadline);
 }
 
-std::string SidecarClient::trouble() const { return outbox_.trouble(); }
+std::string SidecarClient::trouble() const { return queue_.trouble(); }
 
 void SidecarClient::Loop() {
   while (true) {
     const int64_t now = BootMs();
-    const bool closing = outbox_.closing();  // asked before the last frames are taken
+    const bool closing = queue_.closing();  // asked before the last frames are taken
     Act(now);
     if (closing) return;
     AwaitEvents(now);
@@ -83,15 +85,15 @@ void SidecarClient::Act(int64_t now) {
   if (welcomed()) {
     if (soon || now >= heartbeat_.ping_at()) Ping(now);
     // Who asks has queued his frames before: they are taken after this, so the ping follows them.
-    const bool asked = outbox_.NeedsPing();
-    connection_.Put(outbox_.Take());
+    const bool asked = queue_.NeedsPing();
+    connection_.Put(queue_.Take());
     if (asked) {
       Ping(now);
-      outbox_.Pinged(heartbeat_.newest());
+      queue_.Pinged(heartbeat_.newest());
     }
   }
   if (!connection_.is_open()) return;
-  if (const std::string error = connection_.Write(); !error.empty()) Disconnect(error);
+  if (const Status s = connection_.Write(); !s.ok()) Disconnect(s.message());
 }
 
 void SidecarClient::AwaitEvents(int64_t now) {
@@ -104,9 +106,9 @@ void SidecarClient::AwaitEvents(int64_t now) {
     eventfd_read(wake_, &ignored);
   }
   if (!connection_.is_open() || !(waits[1].revents & (POLLIN | POLLHUP | POLLERR))) return;
-  const std::string error =
+  const Status status =
       connection_.Read([this](const nlohmann::json& frame) { HandleFrame(frame); });
-  if (!error.empty()) Disconnect(error);
+  if (!status.ok()) Disconnect(status.message());
 }
 
 int64_t SidecarClient::NextTimer(int64_t now) const {
@@ -123,10 +125,9 @@ void SidecarClient::CheckFence(int64_t now) {
 }
 
 void SidecarClient::Connect() {
-  if (const std::string error = connection_.Open(options_.socket); !error.empty())
-    return Disconnect(error);
+  if (const Status s = connection_.Open(options_.socket); !s.ok()) return Disconnect(s.message());
   connection_.Put(EncodeFrame(handler_->Hello()));
-  outbox_.SetTrouble("");
+  queue_.SetTrouble("");
 }
 
 void SidecarClient::Disconnect(const std::string& why) {
@@ -135,32 +136,40 @@ void SidecarClient::Disconnect(const std::string& why) {
   connect_wait_ms_ =
       connect_wait_ms_ == 0 ? kFirstWaitMs : std::min(2 * connect_wait_ms_, kLastWaitMs);
   connect_at_ = BootMs() + connect_wait_ms_;
-  outbox_.Disconnected(why);
+  queue_.Disconnected(why);
 }
 
 void SidecarClient::HandleFrame(const nlohmann::json& frame) {
+  const std::string type = fields::Text(frame, "t");
+  Status status;
   try {
-    HandleTyped(frame["t"], frame);
-  } catch (const nlohmann::json::exception& error) {
-    // Not what stands in it: that may be the ring's key.
-    const std::string type = frame.value("t", "");
-    std::fprintf(stderr, "ringmaster: frame '%s' ignored: %s\n", type.c_str(), error.what());
+    status = HandleTyped(type, frame);
+  } catch (const nlohmann::json::exception& error) {  // of the handler
+    status = {RM_ERR_INVALID, error.what()};
   }
+  // The message names a field and not the whole frame, in which the ring's key may stand.
+  if (status.ok()) return;
+  std::fprintf(stderr, "ringmaster: frame '%s' ignored: %s\n", type.c_str(),
+               status.message().c_str());
 }
 
-void SidecarClient::HandleTyped(const std::string& type, const nlohmann::json& frame) {
+Status SidecarClient::HandleTyped(const std::string& type, const nlohmann::json& frame) {
   if (type == "pong") {
-    const uint64_t number = frame.value("n", uint64_t{0});
+    uint64_t number = 0;
+    if (Status s = ReadPong(frame, &number); !s.ok()) return s;
     heartbeat_.Answered(number);
-    return outbox_.Answered(number);
+    queue_.Answered(number);
+    return {};
   }
   if (type == "welcome") {
+    LinkTimes times{heartbeat_.ping_ms(), heartbeat_.fence_ms()};
+    if (Status s = ReadTimes(frame, &times); !s.ok()) return s;
     welcomed_ = true;
     connect_wait_ms_ = 0;
-    heartbeat_.Restart(BootMs(), frame.value("pingMs", heartbeat_.ping_ms()),
-                       frame.value("fenceMs", heartbeat_.fence_ms()));
+    heartbeat_.Restart(BootMs(), times.ping_ms, times.fence_ms);
   }
   handler_->OnFrame(frame);
+  return {};
 }
 
 void SidecarClient::Ping(int64_t now) {

@@ -16,8 +16,8 @@
 #include <thread>
 
 #include "collectives/sidecar_client/frame_connection.h"
+#include "collectives/sidecar_client/frame_queue.h"
 #include "collectives/sidecar_client/heartbeat.h"
-#include "collectives/sidecar_client/outbox.h"
 
 namespace ringmaster::sidecar_client {
 
@@ -65,14 +65,14 @@ class SidecarClient {
   void CheckFence(int64_t now);
   void Ping(int64_t now);
   void HandleFrame(const nlohmann::json& frame);
-  void HandleTyped(const std::string& type, const nlohmann::json& frame);
+  Status HandleTyped(const std::string& type, const nlohmann::json& frame);
   bool welcomed() const { return connection_.is_open() && welcomed_; }
 
   const Options options_;
   SidecarHandler* const handler_;
   int wake_ = -1;  // eventfd
   std::atomic<bool> ping_soon_{false};
-  Outbox outbox_;
+  FrameQueue queue_;
 
   // the client's thread
   FrameConnection connection_;

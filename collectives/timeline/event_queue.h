@@ -29,7 +29,7 @@ class EventQueue {
     fill(&slots_[at % slots_.size()]);
     pushed_.store(at + 1, std::memory_order_release);
   }
-  // `use(const Event&)` for all that are there.
+  // Calls `use(const Event&)` for each event that is there.
   template <typename Use>
   void Pop(Use use) {
     size_t at = popped_.load(std::memory_order_relaxed);
@@ -38,7 +38,7 @@ class EventQueue {
       popped_.store(at + 1, std::memory_order_release);
     }
   }
-  // Events dropped since it was asked last.
+  // How many events were dropped since the last call.
   size_t TakeDropped() { return dropped_.exchange(0, std::memory_order_relaxed); }
 
  private:

@@ -1,6 +1,6 @@
 // The newest events of a worker, in memory: a ring without locks in which a new event takes the
-// place of the oldest one. Whoever reads it while it is written leaves out what is overwritten
-// meanwhile.
+// place of the oldest one. A thread that reads it while another writes leaves out events that are
+// overwritten meanwhile.
 //
 // Thread rule: Push() by one thread; Since() from any thread.
 #pragma once

@@ -33,17 +33,17 @@ std::vector<std::string> Timeline::Recent(const RecentRequest& request) const {
   const RecentEvents* const recent = recent_.load(std::memory_order_acquire);
   if (recent == nullptr) return {};
   TraceText text(request.process);
-  std::vector<std::string> pieces = {text.Rows()};
-  size_t bytes = pieces.back().size();
+  std::vector<std::string> texts = {text.Rows()};
+  size_t bytes = texts.back().size();
   for (const Event& event : recent->Since(Clock::now() - request.span)) {
     if (event.row == Row::kTensor && !request.tensors) continue;
     const std::string more = text.Of(event);
     bytes += more.size();
     if (bytes > request.most_bytes) break;
-    if (pieces.back().size() + more.size() > kPieceBytes) pieces.emplace_back();
-    pieces.back() += more;
+    if (texts.back().size() + more.size() > kTextBytes) texts.emplace_back();
+    texts.back() += more;
   }
-  return pieces;
+  return texts;
 }
 
 Status Timeline::Start(const std::string& path, bool later, const Process& process) {

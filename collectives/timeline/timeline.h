@@ -20,7 +20,7 @@
 
 namespace ringmaster::timeline {
 
-// Which of the newest events, and as what.
+// Which of the newest events are asked for, and as which process they are shown.
 struct RecentRequest {
   int process = 0;  // as TraceText has it
   std::chrono::milliseconds span{0};
@@ -35,7 +35,7 @@ class Timeline {
   // From now on the newest 16,384 events are kept (2.8 MB). Once is enough.
   void KeepRecent();
   bool keeps_recent() const { return recent_.load(std::memory_order_acquire) != nullptr; }
-  // Texts of about `kPieceBytes`, which together are those events (trace_text.h).
+  // Texts of about `kTextBytes`, which together are those events (trace_text.h).
   std::vector<std::string> Recent(const RecentRequest& request) const;
 
   // Rank 0 writes to `path` itself, any other rank beside it ("t.rank2.json" for "t.json").
@@ -62,7 +62,7 @@ class Timeline {
     if (writes) queue_->Push([this](Event* event) { *event = newest_; });
   }
 
-  static constexpr size_t kPieceBytes = 32 << 10;
+  static constexpr size_t kTextBytes = 32 << 10;
 
  private:
   static constexpr size_t kQueuedEvents = 16384;
@@ -72,7 +72,7 @@ class Timeline {
 
   std::atomic<bool> on_{false};
   std::atomic<uint64_t> number_{0};
-  // Made once, before on_ is set for the first time, and kept: Record() may come late.
+  // Made once, before on_ is set for the first time, and kept, because Record() may be called late.
   std::unique_ptr<EventQueue> queue_;
   Event newest_;                                // of the recording thread
   std::atomic<RecentEvents*> recent_{nullptr};  // that of kept_recent_

@@ -53,7 +53,7 @@ inline bool Reached(const Flag& flag, uint64_t tag, uint64_t count) {
   return word >> kFlagCountBits == tag && (word & kFlagCountMask) >= count;
 }
 
-// Stores the count and wakes the ranks that sleep on it. To be called by the flag's owner.
+// Stores the count and wakes the ranks that sleep on it. Only the flag's owner may call it.
 void Raise(Flag* flag, uint64_t tag, uint64_t count);
 
 // Where a rank's buffers for a reduction in place lie in its arena; 0: elsewhere.

@@ -20,9 +20,10 @@
 
 namespace ringmaster::transport {
 
-// Of a TCP connection: what was sent last is repeated and nothing comes back. A peer that computes
-// for long and doesn't read is another matter: its kernel acknowledges all that it has room for,
-// and TCP_USER_TIMEOUT, which would end that connection too, is no use.
+// Whether the packets of a TCP connection get lost: the kernel repeats what was sent last, and
+// nothing comes back. A peer that computes for long and doesn't read is no such case: its kernel
+// acknowledges all that it has room for. TCP_USER_TIMEOUT can't tell the two apart and would end
+// that connection, too.
 bool IsDeadLink(const tcp_info& info);
 
 class Connection {
@@ -36,10 +37,10 @@ class Connection {
   // What was sent has got lost for about two seconds (IsDeadLink). False for a unix socket.
   bool LinkIsDead() const;
 
-  // As sendmsg() and recv() of what the two ranks say, without waiting; see SealedStream. A call
-  // with little room, for a frame's header, takes what has come behind it, too, for the next calls:
-  // a small frame costs one system call. So data may be here of which poll() knows nothing:
-  // Receive() until it has none, then wait.
+  // Like sendmsg() and recv(), without waiting; on an encrypted connection see SealedStream. A
+  // Receive() with little room, for a frame's header, also reads the bytes behind it and keeps them
+  // for the next calls, so that a small frame costs one system call. Because poll() knows nothing
+  // of the bytes that are kept, a caller must Receive() until there are none before it waits.
   ssize_t Send(std::span<const iovec> parts);
   ssize_t Receive(void* into, size_t room);
   // The first bytes of what comes next, which stay there.
@@ -49,14 +50,14 @@ class Connection {
  private:
   UniqueFd fd_;
   const int peer_;
-  std::unique_ptr<SealedStream> sealed_;  // null: as it is
+  std::unique_ptr<SealedStream> sealed_;  // null: not encrypted
   // Received ahead, and not given out yet: `ahead_size_` bytes from `ahead_at_` on.
   std::array<std::byte, 4096> ahead_;
   size_t ahead_at_ = 0, ahead_size_ = 0;
 };
 
 // What became of one step of I/O.
-// kForged: of an encrypted connection; what has come is not what the peer has sent.
+// kForged: on an encrypted connection bytes have come that the peer has not sent.
 enum class Progress { kNone, kSome, kClosed, kNewerEpoch, kMismatch, kBye, kForged };
 
 // One frame on its way out. Its payload may become available piece by piece.
@@ -79,7 +80,7 @@ class FrameSender {
   size_t sent_ = 0;
 };
 
-// One frame on its way in. A frame of an older epoch before it is dropped.
+// One frame on its way in. It drops frames of older epochs that come before it.
 class FrameReceiver {
  public:
   FrameReceiver() = default;

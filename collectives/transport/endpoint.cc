@@ -71,18 +71,20 @@ Status EndpointImpl::SetKey(const std::string& key) {
   return status;
 }
 
-std::shared_ptr<ArenaMap> EndpointImpl::Attach(const std::string& shm_name, const UniqueFd& fd,
-                                               uint64_t arena_id, size_t bytes, std::string* why) {
+Status EndpointImpl::Attach(const std::string& shm_name, const UniqueFd& fd, uint64_t arena_id,
+                            size_t bytes, std::shared_ptr<ArenaMap>* out) {
+  out->reset();
   std::shared_ptr<ArenaMap>& entry = mapped_[shm_name];
-  if (entry != nullptr && entry->id() == arena_id && entry->bytes() == bytes) return entry;
-  entry.reset();
-  Status status = ArenaMap::Attach(fd, arena_id, bytes, &entry);
-  if (!status.ok()) {
-    *why = status.message();
-    mapped_.erase(shm_name);
-    return nullptr;
+  if (entry == nullptr || entry->id() != arena_id || entry->bytes() != bytes) {
+    entry.reset();
+    Status status = ArenaMap::Attach(fd, arena_id, bytes, &entry);
+    if (!status.ok()) {
+      mapped_.erase(shm_name);
+      return status;
+    }
   }
-  return entry;
+  *out = entry;
+  return Status();
 }
 
 void EndpointImpl::KeepOnly(std::span<const PeerEndpoint> peers) {

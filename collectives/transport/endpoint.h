@@ -29,12 +29,13 @@ class EndpointImpl : public Endpoint {
   // Null without shared memory.
   const std::shared_ptr<Arena>& arena() const { return arena_; }
 
-  // The peer's arena, mapped now or by an earlier view. Null with the reason in `why`.
-  std::shared_ptr<ArenaMap> Attach(const std::string& shm_name, const UniqueFd& fd,
-                                   uint64_t arena_id, size_t bytes, std::string* why);
+  // The peer's arena, mapped now or by an earlier view. After an error *out is null.
+  Status Attach(const std::string& shm_name, const UniqueFd& fd, uint64_t arena_id, size_t bytes,
+                std::shared_ptr<ArenaMap>* out);
 
-  // Before a view is built: forgets the arenas of processes that aren't in it. One that still lives
-  // might write into our arena after it was dropped, so then we take a new one.
+  // Call before a view is built: forgets the arenas of processes that aren't in the view. If such a
+  // process still lives it might write into this process's arena later, so this process takes a new
+  // arena.
   void KeepOnly(std::span<const PeerEndpoint> peers);
 
  private:
@@ -51,7 +52,7 @@ class EndpointImpl : public Endpoint {
   std::map<std::string, std::shared_ptr<ArenaMap>> mapped_;  // by the peer's abstract socket
 };
 
-// One line on stderr: the library has no other voice.
+// Writes one line to stderr: the library has no other log.
 void LogLine(const std::string& text);
 
 }  // namespace ringmaster::transport

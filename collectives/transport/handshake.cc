@@ -106,7 +106,8 @@ IoResult ListenerHandshake::Receive(int fd, void* data, size_t bytes, UniqueFd* 
   return io;
 }
 
-ListenerHandshake::Result ListenerHandshake::Read(int fd, const Judge& judge, UniqueFd* arena) {
+ListenerHandshake::Result ListenerHandshake::Read(int fd, const Answerer& answerer,
+                                                  UniqueFd* arena) {
   while (true) {
     IoResult io = IoResult::kClosed;
     switch (stage_) {
@@ -131,13 +132,13 @@ ListenerHandshake::Result ListenerHandshake::Read(int fd, const Judge& judge, Un
           proof_, Transcript(End::kDialer, hello_, request_, challenge_, where_));
       return proven ? Result::kDone : Result::kEnded;
     }
-    const Result result = stage_ == Stage::kHello ? OnHello(fd, judge) : OnRequest(fd, judge);
+    const Result result = stage_ == Stage::kHello ? OnHello(fd, answerer) : OnRequest(fd, answerer);
     if (result != Result::kAgain) return result;
   }
 }
 
 // kAgain: the next stage.
-ListenerHandshake::Result ListenerHandshake::OnHello(int fd, const Judge& judge) {
+ListenerHandshake::Result ListenerHandshake::OnHello(int fd, const Answerer& answerer) {
   if (hello_.magic != kMagic) return Result::kEnded;
   if (credentials_.key.present()) {
     if (hello_.version != kKeyedWireVersion) {
@@ -151,28 +152,28 @@ ListenerHandshake::Result ListenerHandshake::OnHello(int fd, const Judge& judge)
     Reply(fd, ReplyKind::kWrongVersion, kWireVersion);
     return Result::kEnded;
   }
-  const Verdict verdict =
-      OfThisJob(hello_, credentials_.job) ? judge(hello_) : Verdict{ReplyKind::kWrongJob, 0};
-  if (verdict.kind == ReplyKind::kChallenge) return Result::kDone;
-  Reply(fd, verdict.kind, verdict.epoch);
+  const Answer answer =
+      OfThisJob(hello_, credentials_.job) ? answerer(hello_) : Answer{ReplyKind::kWrongJob, 0};
+  if (answer.kind == ReplyKind::kChallenge) return Result::kDone;
+  Reply(fd, answer.kind, answer.epoch);
   return Result::kEnded;
 }
 
-ListenerHandshake::Result ListenerHandshake::OnRequest(int fd, const Judge& judge) {
-  const Verdict verdict =
-      OfThisJob(hello_, credentials_.job) ? judge(hello_) : Verdict{ReplyKind::kWrongJob, 0};
-  challenge_.kind = verdict.kind;
+ListenerHandshake::Result ListenerHandshake::OnRequest(int fd, const Answerer& answerer) {
+  const Answer answer =
+      OfThisJob(hello_, credentials_.job) ? answerer(hello_) : Answer{ReplyKind::kWrongJob, 0};
+  challenge_.kind = answer.kind;
   const bool wanted = request_.encrypt != 0 || credentials_.encrypt;
-  if (verdict.kind == ReplyKind::kChallenge && tcp_ && wanted) {
+  if (answer.kind == ReplyKind::kChallenge && tcp_ && wanted) {
     challenge_.kind = ReplyKind::kChallengeToEncrypt;
   }
-  challenge_.epoch = verdict.epoch;
+  challenge_.epoch = answer.epoch;
   challenge_.nonce = RandomNonce();
   challenge_.proof =
       credentials_.key.Prove(Transcript(End::kListener, hello_, request_, challenge_, where_));
   if (!SendSmall(fd, &challenge_, sizeof(challenge_))) return Result::kEnded;
   stage_ = Stage::kProof;
-  return verdict.kind == ReplyKind::kChallenge ? Result::kAgain : Result::kEnded;
+  return answer.kind == ReplyKind::kChallenge ? Result::kAgain : Result::kEnded;
 }
 
 }  // namespace ringmaster::transport

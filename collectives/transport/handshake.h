@@ -1,4 +1,4 @@
-// The first bytes of a connection, seen from each end: who dials and who listens prove to each
+// The first bytes of a connection, seen from each end: the dialer and the listener prove to each
 // other that they hold the ring's key, before either believes anything that the other says.
 //
 // A proof covers all that was said, both nonces, the address that was dialled and which end it
@@ -33,14 +33,15 @@ class DialerHandshake {
   // Without a key the arena's descriptor goes with it.
   bool SendHello(int fd, int arena_fd);
 
-  // kUnproven: whoever listens there doesn't hold the key. kProven: it does, and said `kind()`.
+  // kUnproven: the listener doesn't hold the key. kProven: it does, and its answer is kind().
   enum class Result { kAgain, kClosed, kUnproven, kProven };
   Result ReadChallenge(int fd);
   ReplyKind kind() const { return challenge_.kind; }
   uint64_t epoch() const { return challenge_.epoch; }
-  // We want encryption, and who listens there is too old for it.
+  // This process wants encryption, and the listener's version is too old for it.
   bool refuses_encryption() const;
-  // Once the proof is sent: what follows the HelloReply is encrypted with these; none: it isn't.
+  // Valid once the proof is sent: the keys with which everything after the HelloReply is encrypted.
+  // Nothing: the connection is not encrypted.
   std::optional<StreamKeys> keys() const;
   bool SendProof(int fd, int arena_fd);
 
@@ -56,28 +57,31 @@ class DialerHandshake {
 class ListenerHandshake {
  public:
   // What the listener says to a Hello.
-  struct Verdict {
-    ReplyKind kind = ReplyKind::kChallenge;  // kChallenge: welcome, if it proves the key
+  struct Answer {
+    // kChallenge: the dialer is welcome, if it proves the key.
+    ReplyKind kind = ReplyKind::kChallenge;
     uint64_t epoch = 0;
   };
-  using Judge = std::function<Verdict(const Hello&)>;
+  using Answerer = std::function<Answer(const Hello&)>;
 
   // `where`: the address of the listening socket, as peers know it.
   ListenerHandshake(Credentials credentials, std::string where, bool tcp = true)
       : credentials_(std::move(credentials)), where_(std::move(where)), tcp_(tcp) {}
 
-  // kEnded: answered, or a stranger; to be closed. kDone: hello(), to() and the arena are good.
+  // kEnded: the dialer was answered or is a stranger, and the connection has to be closed. kDone:
+  // the dialer has proven the key; hello(), wanted_rank() and the arena can be used.
   enum class Result { kAgain, kEnded, kDone };
-  Result Read(int fd, const Judge& judge, UniqueFd* arena);
+  Result Read(int fd, const Answerer& answerer, UniqueFd* arena);
   const Hello& hello() const { return hello_; }
-  // Of a connection that is done; see DialerHandshake.
+  // Valid after kDone; see DialerHandshake.
   std::optional<StreamKeys> keys() const;
-  // kAnyRank without a key: it doesn't say.
+  // The rank that the dialer wants to reach; kAnyRank without a key, because then the dialer
+  // doesn't say it.
   uint32_t wanted_rank() const { return credentials_.key.present() ? request_.to : kAnyRank; }
 
  private:
-  Result OnHello(int fd, const Judge& judge);
-  Result OnRequest(int fd, const Judge& judge);
+  Result OnHello(int fd, const Answerer& answerer);
+  Result OnRequest(int fd, const Answerer& answerer);
   IoResult Receive(int fd, void* data, size_t bytes, UniqueFd* arena);
 
   Credentials credentials_;

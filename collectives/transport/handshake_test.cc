@@ -49,8 +49,8 @@ Hello HelloOf(uint64_t epoch, uint32_t rank = 1) {
 class Caller {
  public:
   explicit Caller(const std::string& address) : address_(address) {
-    std::string why;
-    EXPECT_NE(DialTcp(address, &fd_, &why), DialResult::kFailed) << why;
+    DialResult result;
+    EXPECT_TRUE(DialTcp(address, &fd_, &result).ok());
     EXPECT_TRUE(WaitFor(fd_.get(), POLLOUT, Clock::now() + kLimit));
   }
 
@@ -333,13 +333,13 @@ TEST(Handshake, AUnixSocketIsNeverEncrypted) {
   const UniqueFd member(fds[0]), other(fds[1]);
   DialerHandshake dialer(CredentialsOf(kKey, true), HelloOf(kEpoch), 0, "name", false);
   ListenerHandshake listener(CredentialsOf(kKey, true), "name", false);
-  const auto judge = [](const Hello&) { return ListenerHandshake::Verdict{}; };
+  const auto answerer = [](const Hello&) { return ListenerHandshake::Answer{}; };
   UniqueFd arena;
   ASSERT_TRUE(dialer.SendHello(member.get(), -1));
-  EXPECT_EQ(listener.Read(other.get(), judge, &arena), ListenerHandshake::Result::kAgain);
+  EXPECT_EQ(listener.Read(other.get(), answerer, &arena), ListenerHandshake::Result::kAgain);
   ASSERT_EQ(dialer.ReadChallenge(member.get()), DialerHandshake::Result::kProven);
   ASSERT_TRUE(dialer.SendProof(member.get(), -1));
-  EXPECT_EQ(listener.Read(other.get(), judge, &arena), ListenerHandshake::Result::kDone);
+  EXPECT_EQ(listener.Read(other.get(), answerer, &arena), ListenerHandshake::Result::kDone);
   EXPECT_FALSE(dialer.keys() || listener.keys() || dialer.refuses_encryption());
 }
 

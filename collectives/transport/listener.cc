@@ -114,8 +114,8 @@ void Listener::Loop() {
   }
 }
 
-// Of poll(): without unfinished handshakes and parked connections nothing but a connection or the
-// end can happen.
+// The timeout of poll(). Without unfinished handshakes and parked connections only a new connection
+// or the end can happen, and poll() reports both.
 int Listener::Patience() const {
   if (!pending_.empty()) return kHandshakeTick;
   sync::MutexLock lock(&mu_);
@@ -136,7 +136,8 @@ void Listener::Accept(const Socket& socket, bool is_unix) {
     if (!is_unix) SetUpTcp(fd.get());
     Pending pending = Begun(std::move(fd), socket, is_unix);
     if (Read(&pending)) continue;
-    // A member's handshake takes a moment: who has been here for longest is the least likely one.
+    // A member completes its handshake within a moment, so the connection that has been pending for
+    // longest is the least likely to be a member's.
     if (pending_.size() >= kMaxPending) (void)GiveUpOldest();
     pending_.push_back(std::move(pending));
   }
@@ -160,14 +161,14 @@ Listener::Pending Listener::Begun(UniqueFd fd, const Socket& socket, bool is_uni
 
 bool Listener::Read(Pending* pending) {
   if (!pending->fd.valid()) return true;
-  const auto judge = [this](const Hello& hello) { return Judge(hello); };
-  const auto result = pending->handshake.Read(pending->fd.get(), judge, &pending->arena);
+  const auto answerer = [this](const Hello& hello) { return AnswerTo(hello); };
+  const auto result = pending->handshake.Read(pending->fd.get(), answerer, &pending->arena);
   if (result == ListenerHandshake::Result::kAgain) return false;
   if (result == ListenerHandshake::Result::kDone) Park(pending);
   return true;
 }
 
-ListenerHandshake::Verdict Listener::Judge(const Hello& hello) const {
+ListenerHandshake::Answer Listener::AnswerTo(const Hello& hello) const {
   sync::MutexLock lock(&mu_);
   if (hello.kind == HelloKind::kProbe) return {ReplyKind::kAlive, given_up_};
   if (hello.epoch < epoch_) return {ReplyKind::kMovedOn, epoch_};
@@ -177,7 +178,8 @@ ListenerHandshake::Verdict Listener::Judge(const Hello& hello) const {
 void Listener::Park(Pending* pending) {
   sync::MutexLock lock(&mu_);
   const Hello& hello = pending->handshake.hello();
-  // Closed without a word: the dialer tries again, and hears then what has changed meanwhile.
+  // The connection is closed without an answer. The dialer tries again, and the answer then says
+  // what has changed meanwhile.
   if (pending->key_number != key_number_ || hello.epoch < epoch_) return;
   if (!MayFollow(hello.epoch, epoch_)) return;
   parked_.Add({std::move(pending->fd), std::move(pending->arena), hello, pending->is_unix,

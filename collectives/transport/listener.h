@@ -32,23 +32,24 @@ class Listener {
   ~Listener();
   Status Start();
 
-  // From now on every connection has to prove this key; those that proved another, or none, and are
-  // not taken yet are dropped.
+  // From now on every connection has to prove this key. Connections that have proven another key,
+  // or none, and that nobody has taken yet are dropped.
   void SetKey(const RingKey& key);
   Credentials credentials() const;
 
-  // From now on Hellos of older epochs are refused, those of this one are there to be taken.
+  // From now on Hellos of older epochs are refused, and those of this epoch can be taken with
+  // Take().
   Status Begin(uint64_t epoch);
   std::vector<Arrival> Take(uint64_t epoch);
-  // This process uses no view up to this one any more: probes hear so.
+  // This process does not use views up to this epoch any more. The answers to probes say so.
   void GiveUp(uint64_t epoch);
   // The newest epoch that was begun or that a peer has announced.
   uint64_t Newest() const;
-  // Readable when there may be something to take.
+  // A descriptor that is readable when there may be something to take.
   int event() const { return arrived_.get(); }
 
  private:
-  // A connection that nobody believes yet.
+  // A connection whose dialer has not proven the key yet.
   struct Pending {
     UniqueFd fd;
     UniqueFd arena;
@@ -66,7 +67,7 @@ class Listener {
   Pending Begun(UniqueFd fd, const Socket& socket, bool is_unix) const;
   // True when the connection is settled: parked, answered or closed.
   bool Read(Pending* pending);
-  ListenerHandshake::Verdict Judge(const Hello& hello) const;
+  ListenerHandshake::Answer AnswerTo(const Hello& hello) const;
   void Park(Pending* pending);
 
   // Constant after Start.

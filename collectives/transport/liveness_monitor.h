@@ -2,9 +2,9 @@
 //
 // It dies once, for the first reason that is given: Abort() from any thread, a connection that
 // broke, a peer that left. Dying shuts the connections, so that the peers' waits end too. A broken
-// connection alone doesn't make its peer a suspect: a live one may have given the view up, which it
-// says when it is probed. One that no longer answers is reported as dead, and one that answers and
-// is still in the view as the other end of a link that broke.
+// connection alone doesn't make its peer a suspect: the peer may live and have given the view up,
+// which it says when it is probed. A peer that no longer answers is reported as dead; a peer that
+// answers and is still in the view is reported as the other end of a broken link.
 //
 // Thread rule: Abort() and aborted() from any thread, the rest from the thread of the collective.
 #pragma once
@@ -53,7 +53,7 @@ class LivenessMonitor {
 
   // Returns the view's first error; makes this one the first if there was none.
   Status Fail(rm_status code, const std::string& why);
-  // What a step of I/O with that peer said. kSome and kNone are fine.
+  // Turns what a step of I/O with that peer has returned into a Status. kSome and kNone are OK.
   Status Explain(Progress progress, int peer);
   // Looks for broken connections. `op`: number of the operation in progress.
   Status CheckConnections(uint64_t op);
@@ -62,7 +62,7 @@ class LivenessMonitor {
   // Reports that rank as dead, and fails.
   Status Suspect(int peer, const std::string& why, bool forged = false);
   // Reports that the connection to that rank, which lives and is in the view, broke or can't be
-  // made. The view ends by the Fail() that the caller makes of it.
+  // made. The caller ends the view with Fail().
   void ReportBrokenLink(int peer, const std::string& why);
 
   // Waits until the flag has reached `count`.
@@ -79,7 +79,7 @@ class LivenessMonitor {
   void SendBye(uint64_t op);
 
  private:
-  // Their connections are closed: asks each why.
+  // The connections of these ranks are closed: asks each rank why.
   Status ExplainClosed(std::span<const int> peers);
   void SayGivenUp() const;
   Status Overdue(int peer);
@@ -87,7 +87,7 @@ class LivenessMonitor {
   Status Finish(const Connection& connection, short events, const std::function<bool()>& done,
                 const std::function<Progress()>& step, uint64_t op, Clock::time_point deadline);
   Status SleepOn(Flag* flag, uint64_t tag, uint64_t count, uint64_t op);
-  // What the next unread bytes of a connection whose other end is closed say.
+  // What the unread bytes of a connection tell whose other end is closed.
   enum class Ending { kUndecided, kLeft, kLeftEarly, kBroken };
   Ending ReadEnding(Connection* connection, uint64_t op) const;
 

@@ -1,4 +1,5 @@
-// Connections that wait for this process to build their view: proven, few, and not for ever.
+// Connections that wait until this process builds their view. They have proven the key; their
+// number and their time are bounded.
 //
 // Thread rule: the owner's.
 #pragma once
@@ -29,18 +30,18 @@ class ParkedHellos {
  public:
   struct Limits {
     size_t epochs = 8;             // views follow one another: those behind are given up
-    size_t arrivals = 16384;       // in all
-    std::chrono::seconds age{60};  // a peer waits for less; it dials again
+    size_t arrivals = 16384;       // of all epochs
+    std::chrono::seconds age{60};  // a peer waits less long and then dials again
   };
 
   ParkedHellos() : ParkedHellos(Limits()) {}
   explicit ParkedHellos(Limits limits) : limits_(limits) {}
 
-  // The newest of a rank takes the place of an older one, which its dialer has given up. Beyond the
-  // limits a connection is closed: its dialer tries again.
+  // The newest connection of a rank takes the place of an older one, which its dialer has given up.
+  // A connection beyond the limits is closed; its dialer tries again.
   void Add(Arrival arrival, Clock::time_point now);
   std::vector<Arrival> Take(uint64_t epoch);
-  // All of older epochs.
+  // Takes all connections of older epochs.
   std::vector<Arrival> TakeBefore(uint64_t epoch);
   void Expire(Clock::time_point now);
   void Clear() { by_epoch_.clear(); }
@@ -61,8 +62,8 @@ class ParkedHellos {
   std::map<uint64_t, ByRank> by_epoch_;
 };
 
-// Whether a view of that number may follow the one of `current`. One that can't is nonsense, and
-// would end every view as outdated.
+// Whether a view of `epoch` may follow the one of `current`. A Hello of an epoch that can't
+// follow must be ignored: believed, it would make every view look outdated.
 bool MayFollow(uint64_t epoch, uint64_t current);
 
 }  // namespace ringmaster::transport

@@ -40,14 +40,14 @@ bool ProbeAlive(const PeerEndpoint& peer, const Credentials& credentials,
   *given_up = 0;
   const auto deadline = Clock::now() + limit;
   UniqueFd fd;
-  std::string why;
-  DialResult result = DialTcp(peer.tcp, &fd, &why);
+  DialResult result;
+  Status dialled = DialTcp(peer.tcp, &fd, &result);
   if (result == DialResult::kNoDescriptor) return true;
   if (result == DialResult::kInProgress) {
     if (!WaitFor(fd.get(), POLLOUT, deadline)) return false;
-    result = DialFinished(fd.get(), &why);
+    dialled = DialFinished(fd.get(), &result);
   }
-  if (result != DialResult::kConnected) return false;
+  if (!dialled.ok()) return false;
   Hello hello;
   hello.kind = HelloKind::kProbe;
   DialerHandshake handshake(credentials, hello, kAnyRank, peer.tcp);

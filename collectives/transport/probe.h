@@ -9,9 +9,9 @@
 
 namespace ringmaster::transport {
 
-// Asks the process behind this address, and waits at most `limit`. No only if there was none, it
-// did not answer, or it could not prove the ring's key: a process that can't ask says yes, because
-// it knows of no death.
+// Asks the process behind this address whether it lives, and waits at most `limit`. False only if
+// there was no process, it did not answer, or it could not prove the ring's key. True also where
+// this process has no descriptor left to ask with, because then it knows of no death.
 //
 // `given_up`: becomes the newest view that the process says is over for it, 0 where it says none.
 bool ProbeAlive(const PeerEndpoint& peer, const Credentials& credentials,

@@ -41,11 +41,11 @@ class RingKey {
   std::array<uint8_t, kBytes> bytes_ = {};
 };
 
-// What a process has to prove, and to ask for, on a connection.
+// What a process has to prove on a connection, and what it asks its peer to prove.
 struct Credentials {
   std::string job;  // uid
   RingKey key;
-  bool encrypt = false;  // what is said over TCP; the two ends do if either wants it
+  bool encrypt = false;  // over TCP; a connection is encrypted if either end wants it
 };
 
 Nonce RandomNonce();

@@ -34,25 +34,26 @@ class SealedStream {
   SealedStream(const SealedStream&) = delete;
   SealedStream& operator=(const SealedStream&) = delete;
 
-  // As sendmsg() does on a socket that doesn't block: how many bytes of `parts` the socket has
-  // taken; -1 with errno. After EAGAIN the same bytes have to be given again (there may be more of
-  // them).
+  // Like sendmsg() on a socket that doesn't block: returns how many bytes of `parts` the socket has
+  // taken, or -1 with errno. After EAGAIN the caller has to give the same bytes again; more bytes
+  // may follow them.
   ssize_t Send(int fd, std::span<const iovec> parts);
-  // As recv() does: bytes, 0 at the end of the connection, -1 with errno; EBADMSG: a record is not
-  // what the peer has sent, and nothing that follows is believed.
+  // Like recv(): returns the number of bytes, 0 at the end of the connection, or -1 with errno.
+  // EBADMSG: a record is not what the peer has sent, and everything that follows is refused.
   ssize_t Receive(int fd, void* into, size_t room);
   // The same, and leaves the bytes there. Fewer than are there only if `room` is, or a record ends.
   ssize_t Peek(int fd, void* into, size_t room);
 
  private:
-  // What fills a socket's buffer a few times over costs no more in larger pieces.
+  // The most text in one record. Larger records would save nothing, because one fills a socket's
+  // buffer a few times over.
   static constexpr size_t kMostText = 32 << 10;
 
   void Seal(std::span<const iovec> parts);
   ssize_t Flush(int fd);
   // 1: a whole record is there; 0: the connection has ended; -1: errno.
   int AwaitRecord(int fd);
-  // Sees to it that there is text to ask for; answers as AwaitRecord().
+  // Makes decrypted text available; returns what AwaitRecord() returns.
   int Unpack(int fd);
   // Decrypts the record that is there; its text's length, or -1.
   ssize_t Open(void* text);

@@ -92,22 +92,25 @@ bool AbstractAddress(const std::string& name, SocketAddress* out) {
   return true;
 }
 
-DialResult Dial(const SocketAddress& address, UniqueFd* out, std::string* why) {
+Status Dial(const SocketAddress& address, UniqueFd* out, DialResult* result) {
   UniqueFd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) {
     const bool own = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-    *why = std::string("socket: ") + strerror(errno);
-    return own ? DialResult::kNoDescriptor : DialResult::kFailed;
+    *result = own ? DialResult::kNoDescriptor : DialResult::kFailed;
+    return ErrnoStatus("socket");
   }
-  int rc = connect(fd.get(), address.get(), address.length);
-  int error = errno;
-  *out = std::move(fd);
-  if (rc == 0) return DialResult::kConnected;
-  if (error == EINPROGRESS) return DialResult::kInProgress;
-  *why = strerror(error);
+  const int rc = connect(fd.get(), address.get(), address.length);
+  const int error = rc == 0 ? 0 : errno;
+  if (error == 0 || error == EINPROGRESS) {
+    *out = std::move(fd);
+    *result = error == 0 ? DialResult::kConnected : DialResult::kInProgress;
+    return Status();
+  }
   out->Reset();
-  // EAGAIN: the backlog of a unix socket is full; the process lives.
-  return error == ECONNREFUSED ? DialResult::kRefused : DialResult::kFailed;
+  *result = error == ECONNREFUSED ? DialResult::kRefused
+            : error == EAGAIN     ? DialResult::kBusy
+                                  : DialResult::kFailed;
+  return Status(RM_ERR_UNAVAILABLE, strerror(error));
 }
 
 }  // namespace
@@ -155,34 +158,33 @@ Status ListenUnix(const std::string& name, UniqueFd* out) {
   return Status();
 }
 
-DialResult DialTcp(const std::string& host_port, UniqueFd* out, std::string* why) {
+Status DialTcp(const std::string& host_port, UniqueFd* out, DialResult* result) {
+  *result = DialResult::kFailed;
   SocketAddress where;
   Status status = Resolve(host_port, &where);
-  if (!status.ok()) {
-    *why = status.message();
-    return DialResult::kFailed;
-  }
-  DialResult result = Dial(where, out, why);
+  if (!status.ok()) return status;
+  status = Dial(where, out, result);
   if (out->valid()) SetUpTcp(out->get());
-  return result;
+  return status;
 }
 
-DialResult DialUnix(const std::string& name, UniqueFd* out, std::string* why) {
+Status DialUnix(const std::string& name, UniqueFd* out, DialResult* result) {
+  *result = DialResult::kFailed;
   SocketAddress where;
   if (!AbstractAddress(name, &where)) {
-    *why = "bad abstract socket name '" + name + "'";
-    return DialResult::kFailed;
+    return Status(RM_ERR_INVALID, "bad abstract socket name '" + name + "'");
   }
-  return Dial(where, out, why);
+  return Dial(where, out, result);
 }
 
-DialResult DialFinished(int fd, std::string* why) {
+Status DialFinished(int fd, DialResult* result) {
   int error = 0;
   socklen_t length = sizeof(error);
   if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
-  if (error == 0) return DialResult::kConnected;
-  *why = strerror(error);
-  return error == ECONNREFUSED ? DialResult::kRefused : DialResult::kFailed;
+  *result = error == 0              ? DialResult::kConnected
+            : error == ECONNREFUSED ? DialResult::kRefused
+                                    : DialResult::kFailed;
+  return error == 0 ? Status() : Status(RM_ERR_UNAVAILABLE, strerror(error));
 }
 
 namespace {
@@ -276,10 +278,9 @@ IoResult RecvSmall(int fd, void* data, size_t bytes, size_t* got, UniqueFd* atta
 
 bool UnixListenerExists(const std::string& name) {
   UniqueFd fd;
-  std::string why;
-  DialResult result = DialUnix(name, &fd, &why);
-  return result == DialResult::kConnected || result == DialResult::kNoDescriptor ||
-         (result == DialResult::kFailed && errno == EAGAIN);
+  DialResult result;
+  if (DialUnix(name, &fd, &result).ok()) return result == DialResult::kConnected;
+  return result == DialResult::kBusy || result == DialResult::kNoDescriptor;
 }
 
 bool WaitFor(int fd, short events, Clock::time_point deadline) {

@@ -23,12 +23,16 @@ Status ListenTcp(const std::string& host_port, UniqueFd* out, std::string* addre
 // `name` in the abstract namespace: nothing in the file system, gone with the process.
 Status ListenUnix(const std::string& name, UniqueFd* out);
 
-// kNoDescriptor: this process has no room for a socket, which says nothing about the peer.
-enum class DialResult { kConnected, kInProgress, kRefused, kFailed, kNoDescriptor };
-// Nonblocking; after kInProgress wait for POLLOUT and call DialFinished.
-DialResult DialTcp(const std::string& host_port, UniqueFd* out, std::string* why);
-DialResult DialUnix(const std::string& name, UniqueFd* out, std::string* why);
-DialResult DialFinished(int fd, std::string* why);
+// What came of dialling. The first two are no errors. kBusy: too many wait at that listener, so its
+// process lives. kNoDescriptor: this process has no room for a socket, which says nothing about the
+// peer.
+enum class DialResult { kConnected, kInProgress, kRefused, kBusy, kFailed, kNoDescriptor };
+// Nonblocking; after kInProgress wait for POLLOUT and call DialFinished. An error
+// (RM_ERR_UNAVAILABLE, or RM_ERR_INVALID for what is no address) says why there is no connection,
+// and *result of which kind that is.
+Status DialTcp(const std::string& host_port, UniqueFd* out, DialResult* result);
+Status DialUnix(const std::string& name, UniqueFd* out, DialResult* result);
+Status DialFinished(int fd, DialResult* result);
 
 void SetUpTcp(int fd);
 bool SameUser(int unix_fd);

@@ -23,18 +23,19 @@ struct Rule {
   friend bool operator==(const Rule&, const Rule&) = default;
 };
 
-// Exit codes are 128 + N where signal N ended the process, or what a wrapper script ran. Codes
-// above 192 are none: sys.exit(-1) gives 255, and so does a container runtime that doesn't know how
-// a container ended.
+// An exit code is 128 + N where signal N ended the process, or ended what a wrapper script ran.
+// Codes above 192 stand for no signal: sys.exit(-1) gives 255, and so does a container runtime that
+// doesn't know how a container ended.
 constexpr std::optional<int> SignalOfExit(int exit_code) {
   constexpr int kLastSignal = 64;
   if (exit_code <= 128 || exit_code > 128 + kLastSignal) return std::nullopt;
   return exit_code - 128;
 }
 
-// What a worker ends with that the others may have replaced: its sidecar did not answer for longer
-// than the fence, or a view left it out, and its script did not go on from that. It is started
-// again, and nobody counts that as a failure. The first code that sysexits.h leaves free.
+// The exit code of a worker that the others may have replaced: its sidecar did not answer for
+// longer than the fence, or a view left it out, and its script did not go on after that. Such a
+// worker is started again, and that counts as no failure. It is the first code that sysexits.h
+// leaves free.
 inline constexpr int kDroppedExitCode = 79;
 
 // The program ended by itself, with a failure.
@@ -42,7 +43,7 @@ constexpr bool IsOwnFailure(int exit_code) {
   return exit_code != 0 && exit_code != kDroppedExitCode && !SignalOfExit(exit_code).has_value();
 }
 
-// The first rule that names the code or the reason counts. Null: none does.
+// The first rule that names the code or the reason. Null: no rule does.
 const Rule* RuleFor(const std::vector<Rule>& rules, std::optional<int> exit_code,
                     const std::string& reason = "");
 

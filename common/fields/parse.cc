@@ -1,6 +1,5 @@
 #include "common/fields/parse.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "common/fields/limits.h"
@@ -10,44 +9,7 @@ namespace {
 
 constexpr std::size_t kShown = 60;
 
-// How deep a parser can get in this text. It agrees with the parser up to the first error, and
-// behind that the parser doesn't go.
-bool IsDeeperThan(std::string_view text, std::size_t limit) {
-  std::size_t depth = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    switch (text[i]) {
-      case '"':
-        for (++i; i < text.size() && text[i] != '"'; ++i) {
-          if (text[i] == '\\') ++i;
-        }
-        break;
-      case '[':
-      case '{':
-        if (++depth > limit) return true;
-        break;
-      case ']':
-      case '}':
-        if (depth > 0) --depth;
-        break;
-      default:
-        break;
-    }
-  }
-  return false;
-}
-
 }  // namespace
-
-std::string Excess(std::string_view text, const Limits& limits) {
-  if (text.size() > limits.bytes) {
-    return std::to_string(text.size()) + " bytes, at most " + std::to_string(limits.bytes) +
-           " are allowed";
-  }
-  if (IsDeeperThan(text, limits.depth)) {
-    return "nested deeper than " + std::to_string(limits.depth) + " levels";
-  }
-  return "";
-}
 
 tl::expected<nlohmann::json, std::string> Parse(std::string_view text, const char* what,
                                                 const Limits& limits) {

@@ -1,29 +1,25 @@
-// Parses JSON that somebody else has written. What is too long or nested too deep is refused before
-// anything is built of it: to copy, compare or print a value is recursive, so a text of some
-// thousand brackets would end the process.
+// Parses JSON that another program has written. A text that is too long or nested too deeply is
+// refused before a value is built: copying, comparing and printing a value are recursive, so a text
+// of some thousand brackets would end the process.
 //
 // Nothing here throws.
 #pragma once
 
-#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
 
-namespace ringmaster::fields {
+#include "common/fields/limits.h"
 
-// Objects of Kubernetes nest about twenty deep, our messages six.
-struct Limits {
-  std::size_t bytes = 16u << 20;
-  std::size_t depth = 64;
-};
+namespace ringmaster::fields {
 
 // The error begins with `what`.
 tl::expected<nlohmann::json, std::string> Parse(std::string_view text, const char* what,
                                                 const Limits& limits = {});
 
-// The same where nobody asks why: a discarded value (`is_discarded()`, of no type).
+// The same for callers that need no reason: after an error the value is a discarded one
+// (`is_discarded()`, of no type).
 nlohmann::json ParseOrDiscard(std::string_view text, const Limits& limits = {});
 
 }  // namespace ringmaster::fields

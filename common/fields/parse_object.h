@@ -11,7 +11,8 @@
 
 namespace ringmaster::fields {
 
-// An object, a list of them or an event of a watch; else as ParseOrDiscard.
+// Parses an object, a list of objects or an event of a watch; otherwise it does what ParseOrDiscard
+// does.
 nlohmann::json ParseObjectOrDiscard(std::string_view text, const Limits& limits = {});
 
 }  // namespace ringmaster::fields

@@ -10,7 +10,7 @@
 
 namespace ringmaster::hex {
 
-// In lower case.
+// The text is in lower case.
 inline std::string Encode(std::string_view bytes) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
@@ -22,7 +22,7 @@ inline std::string Encode(std::string_view bytes) {
   return text;
 }
 
-// nullopt: it is none.
+// nullopt: the text is not hexadecimal.
 inline std::optional<std::string> Decode(std::string_view text) {
   std::string bytes;
   if (text.size() % 2 != 0) return std::nullopt;

@@ -1,5 +1,5 @@
-// One GET of one page, for who can't trust the other end: what comes is bounded, and so is the
-// time, however it drips.
+// Gets one page from a server that can't be trusted: the size of the answer is bounded, and so is
+// the time, even if the answer comes byte by byte.
 //
 // Thread rule: none, nothing is kept. It blocks for at most `deadline`.
 #pragma once
@@ -17,8 +17,8 @@ struct FetchOptions {
   std::map<std::string, std::string> headers = {};
 };
 
-// The body of a 200; nullopt: there is none, or not in time. `address`: "IP:port" or "[IP]:port",
-// no name is looked up.
+// The body of an answer with status 200; nullopt: there was no such answer in time. `address`:
+// "IP:port" or "[IP]:port"; no name is looked up.
 std::optional<std::string> Fetch(const std::string& address, const std::string& path,
                                  const FetchOptions& options);
 

@@ -1,8 +1,8 @@
-// A small HTTP/1.1 server for GET, plain or over TLS. It owes its clients nothing that one of them
-// could use up: a connection carries one request without a body, has a deadline from accept to
-// close, and when there are too many the oldest that has not sent its request yet goes. An answer
-// may go on (server-sent events): such streams are counted, each ends after a while, and so does
-// one whose client does not read.
+// A small HTTP/1.1 server for GET, plain or over TLS. No client can use up what the others need: a
+// connection carries one request without a body and has a deadline from accept to close, and when
+// there are too many connections the oldest that has not sent its request yet is closed. An answer
+// may go on (server-sent events): the number of such streams is bounded, each ends after a while,
+// and a stream whose client does not read ends too.
 //
 // Thread rule: everything on the thread that runs the acceptor's io_context. Destroy it when that
 // loop has ended, or on it after Stop.
@@ -30,7 +30,7 @@ struct Request {
     const auto found = headers.find(name);
     return found == headers.end() ? "" : found->second;
   }
-  // Empty: it has none of that name.
+  // Empty: the request has no header of that name.
   std::string Cookie(const std::string& name) const {
     const std::string cookies = "; " + Header("cookie");
     const std::string before = "; " + name + "=";

@@ -10,7 +10,8 @@ namespace ringmaster::job {
 v1::Registration ToProto(const Registration& registration);
 Registration FromProto(const v1::Registration& in);
 
-// Neither the pod's name, nor standbys, nor times are told: the stream says whose exit it is.
+// The message carries neither the pod's name, nor standbys, nor times: the stream on which it comes
+// tells which pod it is about.
 v1::WorkerExit ToProto(const WorkerExit& exit);
 WorkerExit FromProto(const v1::WorkerExit& in);
 

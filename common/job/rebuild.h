@@ -16,7 +16,7 @@ namespace ringmaster::job {
 // The phases of a rebuild (docs/contracts.md, section 5).
 inline constexpr char kDetect[] = "detect";
 inline constexpr char kDecide[] = "decide";
-inline constexpr char kStop[] = "stop";  // it runs inside kDecide
+inline constexpr char kStop[] = "stop";  // a part of kDecide
 inline constexpr char kConnect[] = "connect";
 inline constexpr char kRedo[] = "redo";
 inline constexpr char kResume[] = "resume";
@@ -51,15 +51,15 @@ struct Rebuild {
 // where it is not known.
 nlohmann::json ToJson(const Rebuild& rebuild);
 nlohmann::json ToJson(const PhaseSeconds& seconds);
-// nullopt: no rebuild at all, for want of an epoch. What else is missing, or of another type, keeps
-// its default.
+// nullopt: the JSON has no epoch, so it is no rebuild. Other fields that are missing, or of another
+// type, keep their defaults.
 std::optional<Rebuild> RebuildFromJson(const nlohmann::json& json);
-// Phases that this version doesn't know are left out, and so is what is no number.
+// Leaves out phases that this version doesn't know, and values that are no numbers.
 PhaseSeconds PhaseSecondsFromJson(const nlohmann::json& json);
 
-// Of the phases that follow one another: kStop is a part of kDecide.
+// The sum of the phases that follow one another. kStop is a part of kDecide, so it is not added.
 double TotalSeconds(const PhaseSeconds& seconds);
-// Keeps the longest time of each phase: it ends when the slowest worker ends it.
+// Keeps the longest time of each phase, because a phase ends when the slowest worker ends it.
 void KeepLongest(const PhaseSeconds& seen, PhaseSeconds* longest);
 
 }  // namespace ringmaster::job

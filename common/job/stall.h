@@ -1,5 +1,5 @@
-// A tensor that some ranks have asked for and others have not, for long: from the library that
-// notices it, over its sidecar, to /status, to the operator and to people.
+// A tensor that some ranks have asked for long ago and that others have not asked for. The library
+// notices it; its sidecar shows it in /status and hands it to the operator, which tells people.
 //
 // A plain value that knows no socket and no clock.
 #pragma once
@@ -13,7 +13,7 @@ namespace ringmaster::job {
 
 struct Stall {
   std::string tensor;        // of those that wait for the same ranks, the one that waits longest
-  int tensors = 1;           // how many do
+  int tensors = 1;           // how many tensors wait for these ranks
   int process_set = 0;       // 0: all ranks
   int asked = 0;             // ranks that have asked for it
   std::vector<int> missing;  // ranks that have not
@@ -23,11 +23,12 @@ struct Stall {
   friend bool operator==(const Stall&, const Stall&) = default;
 };
 
-// So many are told at once; there are seldom two.
+// How many stalls are told at once. There are seldom two.
 inline constexpr std::size_t kMostStalls = 8;
 
 nlohmann::json ToJson(const std::vector<Stall>& stalls);
-// What is no list is an empty one. What is missing or of another type keeps its default.
+// JSON that is no list gives an empty list. Fields that are missing or of another type keep their
+// defaults.
 std::vector<Stall> StallsFromJson(const nlohmann::json& json);
 
 // "'grad' and 3 more: asked for by 2 ranks, not by rank 1 (digits-worker-1)"

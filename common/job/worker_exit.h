@@ -11,12 +11,13 @@
 namespace ringmaster::job {
 
 struct WorkerExit {
-  std::string pod_name;  // no message carries it: the operator adds whose stream told of the exit
-  int slot = -1;         // -1: a standby, which has none yet
-  int exit_code = 0;     // 128+n for signal n
+  std::string pod_name;     // no message carries it: the operator adds the name of the pod whose
+                            // stream has told it
+  int slot = -1;            // -1: a standby, which has none yet
+  int exit_code = 0;        // 128+n for signal n
   bool restarting = false;  // in place, by the launcher
   bool by_us = false;       // a drain or the job's end asked for it: no fault of the application
-  std::uint64_t incarnation = 0;  // of the process in its slot
+  std::uint64_t incarnation = 0;  // of the process that ended, in its slot
   int signal = 0;                 // 0: none
   bool standby = false;
   // When the launcher saw it, by the machine's monotonic clock; 0: not said.
@@ -30,7 +31,7 @@ nlohmann::json StatusJson(const WorkerExit& exit);
 // The fields of an `exited` frame (docs/contracts.md, section 2) that are the exit's own: the
 // launcher adds what it says beside them.
 nlohmann::json FrameJson(const WorkerExit& exit);
-// Reads either. What is missing or of another type keeps its default.
+// Reads both forms. Fields that are missing or of another type keep their defaults.
 WorkerExit WorkerExitFromJson(const nlohmann::json& json);
 
 }  // namespace ringmaster::job

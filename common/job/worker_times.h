@@ -25,10 +25,10 @@ struct WorkerTimes {
 };
 
 nlohmann::json ToJson(const WorkerTimes& times);
-// What is missing, negative or no number is 0.
+// Fields that are missing, negative or no numbers become 0.
 WorkerTimes WorkerTimesFromJson(const nlohmann::json& json);
-// From `earlier` to `later` of the same process. A field that went back (another process) counts
-// from 0.
+// What was added between `earlier` and `later`. A field that is smaller in `later` comes from
+// another process, so it counts from 0.
 WorkerTimes Between(const WorkerTimes& earlier, const WorkerTimes& later);
 
 }  // namespace ringmaster::job

@@ -1,11 +1,12 @@
-// gRPC's own log lines, which it would print to stderr in a form of its own. What goes wrong with a
-// connection comes to its user as a status, and is judged there: here it is for whoever looks for
-// the cause of one.
+// Takes over gRPC's own log lines, which gRPC would print to stderr in its own form. The code that
+// uses a connection gets its errors as a status and decides there what they mean; these lines help
+// people who look for the cause.
 #pragma once
 
 namespace ringmaster::logging {
 
-// From its construction on they are ours, on level debug. Make one in main(), after Begin().
+// From its construction on gRPC's lines are logged by our logger, on level debug. Make one in
+// main(), after Begin().
 class GrpcLines {
  public:
   GrpcLines();

@@ -30,8 +30,8 @@ struct Options {
 inline constexpr const char* kFormats[] = {"text", "json"};
 inline constexpr const char* kLevels[] = {"debug", "info", "warning", "error"};
 
-// Everything that is logged from here on goes to stderr in this form. The error names the value and
-// what is allowed.
+// Everything that is logged after this call goes to stderr in this form. An error names the value
+// and what is allowed.
 tl::expected<void, std::string> Begin(const Options& options);
 
 // A value for a key={} of a message: as it is, or in quotes where blanks or quotes in it would hide

@@ -89,7 +89,7 @@ void Acceptor::Accept(const Ballot& ballot, const ViewPtr& value, bool resigning
       state.stored().accepted == ballot && state.stored().promised == ballot && !resigning;
   if (!known) {
     state.Accept(ballot, value, resigning);
-    if (resigning) parts_.peers->SetResignation(state.self(), state.resignation());
+    if (resigning) parts_.peers->SetResignation(state.self(), ResignationOf(state.stored()));
   }
   parts_.learner->AddVote(ballot, value, state.self());
 }

@@ -33,15 +33,17 @@ class Acceptor {
 
   void EnterView() { pending_.reset(); }
 
-  // True: has promised the ballot. Else the sender has been answered with the reason.
+  // True: this member has promised the ballot. Otherwise it has answered the sender with the
+  // reason.
   bool OnPrepare(const Message& message);
-  // True: accepts the proposal as soon as the workers have stopped (AcceptPending).
+  // True: this member will accept the proposal as soon as the workers have stopped (AcceptPending).
   bool OnPropose(const Ballot& ballot, const ViewPtr& value, const std::string& from);
   // A message about a view that is over: the sender gets the newer one.
   void AnswerOutdated(const Message& message);
-  // The proposal that waits for the workers, if they have stopped. True: accepted.
+  // Accepts the proposal that waits for the workers, if they have stopped. True: it was accepted.
   bool AcceptPending();
-  // Without a wait, for the own proposer. `resigning`: with the same write.
+  // Accepts a proposal of the own proposer without a wait. `resigning`: the same write stores that
+  // this member resigns.
   void Accept(const Ballot& ballot, const ViewPtr& value, bool resigning);
 
   bool pending() const { return pending_.has_value(); }

@@ -34,7 +34,7 @@ void Applicants::OnJoin(const Message& message) {
     parts_.peers->SetReplaced(pod);  // it lost its file: the former incarnation will never answer
   }
   if (!state.is_coordinator() || !state.voting() || candidate.workers.empty()) return;
-  if (InView(state.view(), candidate) || parts_.departure->Contains(candidate.pod.uid)) return;
+  if (InView(state.view(), candidate) || parts_.drains->Contains(candidate.pod.uid)) return;
   Add({candidate, message.reason});
 }
 
@@ -64,8 +64,7 @@ std::vector<Joiner> Applicants::Admissible() const {
     const int index = view.FindPod(pod);
     // The pod's former incarnation has to leave the view first.
     const bool twice = index >= 0 && view.pods[index].incarnation != candidate.pod.incarnation;
-    if (Fresh(applicant) && !twice && !parts_.departure->Contains(pod) &&
-        !InView(view, candidate)) {
+    if (Fresh(applicant) && !twice && !parts_.drains->Contains(pod) && !InView(view, candidate)) {
       joiners.push_back(applicant.joiner);
     }
   }

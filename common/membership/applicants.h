@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "common/membership/config.h"
-#include "common/membership/departure.h"
+#include "common/membership/drains.h"
 #include "common/membership/member_state.h"
 #include "common/membership/next_view.h"
 #include "common/membership/outbox.h"
@@ -23,7 +23,7 @@ class Applicants {
   struct Parts {
     const MemberState* state;
     PeerStatus* peers;
-    const Departure* departure;
+    const Drains* drains;
     Outbox* outbox;
   };
   Applicants(const Parts& parts, const Timers& timers) : parts_(parts), timers_(timers) {}

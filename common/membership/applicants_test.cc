@@ -14,9 +14,9 @@ struct ApplicantsTest : ::testing::Test {
   }
 
   Floor f{2};
-  Departure departure{"p0"};
+  Drains drains{"p0"};
   Timers timers;
-  Applicants applicants{{&f.state, &f.peers, &departure, &f.outbox}, timers};
+  Applicants applicants{{&f.state, &f.peers, &drains, &f.outbox}, timers};
 };
 
 TEST_F(ApplicantsTest, TheyAreWaitedForUntilAllExpectedHaveComeOrABatchIsOver) {
@@ -40,7 +40,7 @@ TEST_F(ApplicantsTest, OneThatDoesNotRepeatItselfHasGivenUp) {
 }
 
 TEST_F(ApplicantsTest, APodThatLeavesIsNotLetIn) {
-  departure.Add({"p2"});
+  drains.Add({"p2"});
   applicants.OnJoin(Join(TestCandidate(2)));
   EXPECT_TRUE(applicants.Admissible().empty());
 }

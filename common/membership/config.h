@@ -18,12 +18,13 @@ struct Timers {
       std::chrono::milliseconds(100);  // an unanswered message; doubles up to 8 times this
   Duration join_retry = std::chrono::milliseconds(200);
   Duration record_retry = std::chrono::milliseconds(500);
-  // A pod that was left out for a link that keeps breaking waits so long before it wants to come
-  // back; doubles each time, up to 32 times this.
+  // How long a pod that was left out for a link that keeps breaking waits before it asks to come
+  // back. The wait doubles each time, up to 32 times this.
   Duration link_rest = std::chrono::seconds(10);
-  Duration join_batch = std::chrono::milliseconds(100);  // waits so long for pods still expected
-  // The word of one pod that it does not hear several others counts after so long (hearsay.h). By
-  // then whoever else watches them has missed them, too.
+  Duration join_batch =
+      std::chrono::milliseconds(100);  // how long pods that are still expected are waited for
+  // After this time it counts that one pod does not hear several others (hearsay.h). By then the
+  // other pods that watch them have missed them, too.
   Duration hearsay = std::chrono::milliseconds(500);
 };
 

@@ -60,8 +60,8 @@ struct TargetChanged {
   std::uint32_t min_pods = 1;
   std::uint32_t expected_pods = 0;  // joins wait a moment to come together; 0: not known
 };
-// The operator asks everybody to make way for a view of this lineage (rule 9). Asked again, it is
-// answered again.
+// The operator asks all pods to give up their views for one of this lineage (rule 9). The member
+// answers each time that it is asked.
 struct RecoveryAsked {
   std::uint64_t lineage = 0;
 };

@@ -1,11 +1,13 @@
 // What the coordinator is told by other members: which pods they don't hear.
 //
-// Who says of several pods that it does not hear them, and is not accused itself, is either right,
-// or is the one that hears nobody. The fewest pods to drop would be that one, but when a machine
-// with several pods is gone, somebody is the first to miss them, milliseconds before the
-// coordinator does: to drop it leaves a view with all of the dead and without a pod that lives. So
-// such a word counts only after a while, but for what was said first and has counted alone. By
-// then the coordinator misses those pods itself, or others have said so, or nobody has.
+// A pod that says of several others that it does not hear them, and that nobody accuses, is either
+// right, or it is cut off itself and hears nobody. Dropping that one pod would drop the fewest. But
+// when a machine with several pods fails, some pod is the first to miss them, milliseconds before
+// the coordinator does: dropping that pod would leave a view that has all of the dead pods and
+// lacks one that lives. So what one pod says of several counts only after a while; only the first
+// accusation, which counted alone, goes on counting. After that while the coordinator misses those
+// pods itself, or other pods have accused them too, or no pod has, and then the accuser is the one
+// that is cut off.
 //
 // Owned by PeerStatus; used by the member's thread only.
 #pragma once
@@ -28,19 +30,20 @@ class Hearsay {
 
   void Clear();
   void Accuse(int accuser, int accused) { told_.emplace(accuser, accused); }
-  // Call before the rest is asked. `gone`: one for each pod: it leaves the view whatever is said.
+  // Decides what counts now; call it before the functions below. `gone` has an entry for each pod:
+  // true if the pod leaves the view whatever others say.
   void Weigh(const std::vector<bool>& gone, int self, TimePoint now);
 
-  // What counts now.
+  // The accusations that count now.
   const Edges& counted() const { return counted_; }
-  // When more may count, though nothing is heard.
+  // When more accusations may begin to count, even if no message comes.
   const std::optional<TimePoint>& due() const { return due_; }
 
  private:
   const Duration patience_;
-  std::set<std::pair<int, int>> told_;  // said again and again
+  std::set<std::pair<int, int>> told_;  // everything that was said; members repeat it
   std::map<int, TimePoint> unclear_since_;
-  std::set<std::pair<int, int>> acted_on_;  // has counted once, and goes on counting
+  std::set<std::pair<int, int>> acted_on_;  // has counted once, so it goes on counting
   Edges counted_;
   std::optional<TimePoint> due_;
 };

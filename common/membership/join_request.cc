@@ -44,8 +44,7 @@ std::optional<Message> JoinRequest::RequestMessage() const {
   Message message = parts_.outbox->MakeMessage(MessageKind::kJoin);
   message.candidate.pod = self_;
   if (Replaced()) return message;
-  if (!parts_.workers->known() || parts_.departure->draining() ||
-      parts_.workers->ever_finishing()) {
+  if (!parts_.workers->known() || parts_.drains->draining() || parts_.workers->ever_finishing()) {
     return std::nullopt;
   }
   for (const Worker& worker : parts_.workers->living()) {

@@ -7,7 +7,7 @@
 
 #include "common/membership/applicants.h"
 #include "common/membership/config.h"
-#include "common/membership/departure.h"
+#include "common/membership/drains.h"
 #include "common/membership/local_workers.h"
 #include "common/membership/member_state.h"
 #include "common/membership/outbox.h"
@@ -20,7 +20,7 @@ class JoinRequest {
   struct Parts {
     const MemberState* state;
     const LocalWorkers* workers;
-    const Departure* departure;
+    const Drains* drains;
     Applicants* applicants;
     Outbox* outbox;
   };

@@ -8,8 +8,8 @@ namespace {
 struct Outsider : Floor {
   explicit Outsider(int self, std::uint64_t incarnation = 1)
       : Floor(Stored(incarnation), self),
-        departure("p" + std::to_string(self)),
-        request({&state, &workers, &departure, &applicants, &outbox},
+        drains("p" + std::to_string(self)),
+        request({&state, &workers, &drains, &applicants, &outbox},
                 TestCandidate(self, incarnation).pod, timers) {}
   static PersistentState Stored(std::uint64_t incarnation) {
     PersistentState stored = StoredIn(TestView(3));
@@ -22,8 +22,8 @@ struct Outsider : Floor {
     return Take();
   }
   Timers timers;
-  Departure departure;
-  Applicants applicants{{&state, &peers, &departure, &outbox}, timers};
+  Drains drains;
+  Applicants applicants{{&state, &peers, &drains, &outbox}, timers};
   JoinRequest request;
 };
 
@@ -42,7 +42,7 @@ TEST(JoinRequestTest, NothingIsAskedUntilAllWorkersAreReady) {
   EXPECT_EQ(f.CheckAfter({}), Strings{});
   f.workers.Update({{0, 1, "", "", true}, {1, 1, "", "", true}});
   EXPECT_EQ(f.CheckAfter({}), (Strings{"join p0"}));
-  f.departure.Add({"p7"});
+  f.drains.Add({"p7"});
   EXPECT_EQ(f.CheckAfter(f.timers.join_retry), Strings{}) << "it leaves";
 }
 

@@ -27,8 +27,8 @@ class Learner {
   void AddVote(const Ballot& ballot, const ViewPtr& value, std::size_t voter) {
     Find(ballot, value).votes.Add(voter);
   }
-  // The votes for this proposal. It is registered by this, so that resignations may decide it
-  // before any member has accepted it.
+  // The votes for this proposal. Asking for them makes the learner know the proposal, because
+  // resignations alone may decide it, before any member has accepted it.
   const VoterSet& Votes(const Ballot& ballot, const ViewPtr& value) {
     return Find(ballot, value).votes;
   }

@@ -30,7 +30,8 @@ class LineagePromise {
   // The workers have changed since the report: a worker may have come that was not ordered to
   // stop, and the operator has to know.
   void Renew();
-  // Goes on with what was asked. True: has promised, so that every attempt to decide is over.
+  // Goes on with what the operator has asked for. True: this member has promised, so every attempt
+  // to decide is over.
   bool Advance();
 
  private:

@@ -25,7 +25,7 @@ class LocalWorkers {
   bool known() const { return known_; }  // until then a missing worker proves nothing
   const std::vector<Worker>& living() const { return living_; }
   bool Alive(std::uint32_t slot, std::uint64_t incarnation) const;
-  // It has got the job's state in this view.
+  // Whether this worker has got the job's state in this view.
   bool Holds(std::uint32_t slot, std::uint64_t incarnation, Epoch epoch) const;
 
   // Orders the workers once to stop using the current view for good. That the view is over is
@@ -43,7 +43,8 @@ class LocalWorkers {
   // lost its file knows of none while its workers may train on.
   void StopAllBelow(Epoch epoch);
   bool StoppedBelow(Epoch epoch) const { return stopped_epoch_ >= epoch; }
-  // A worker that was not told to stop may have connected: earlier answers count no more.
+  // A worker that was not told to stop may have connected, so earlier answers do not count any
+  // more.
   void ForgetStopAll() { stop_all_epoch_ = stopped_epoch_ = 0; }
 
   // Orders the workers once to agree on a step at whose end they stop (rule 12).

@@ -23,7 +23,8 @@
 //   rank_status      which workers have died, and whether any still holds the training state
 //   local_workers    the workers of this pod: living, ordered to stop, armed
 //   successor        the value to propose, from all that is known (next_view computes it)
-//   planned_change   arm, boundary, propose; with departure (drains), applicants, join_request
+//   planned_change   arm, boundary, propose
+//   joins_and_leaves who comes and goes by plan: drains, applicants, join_request
 //   lineage_promise  the part of a member in a recovery from quorum loss
 //   record_copy, status_report   what is repeated until the receiver has it
 //   outbox           the actions of one step, in their order
@@ -32,7 +33,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "common/membership/action.h"
@@ -50,7 +50,6 @@ enum class Role : std::uint8_t {
   kJoining,   // not in it, wants to be
   kLeft,      // out by plan
 };
-std::string_view RoleText(Role role);
 
 class MemberImpl;
 

@@ -25,34 +25,29 @@ MemberImpl::MemberImpl(const Config& config, PersistentState stored)
       state_(config.self.uid, std::move(stored), without_, &outbox_),
       peers_(&state_, config.timers.hearsay, without_),
       workers_(&state_, &outbox_),
-      departure_(config.self.uid),
-      applicants_({&state_, &peers_, &departure_, &outbox_}, config.timers),
+      moves_({&state_, &peers_, &workers_, &outbox_},
+             WithIncarnation(config.self, state_.stored().incarnation), config.timers),
       plan_({&state_, &workers_, &outbox_}, config.timers, without_),
-      successor_({&state_, &peers_, &ranks_, &departure_, &applicants_, &plan_}, config.min_pods,
-                 without_),
+      successor_({&state_, &peers_, &ranks_, &moves_.drains(), &moves_.applicants(), &plan_},
+                 config.min_pods, without_),
       succession_({&state_, &peers_, &ranks_, &workers_, &successor_, &outbox_}, config),
-      join_({&state_, &workers_, &departure_, &applicants_, &outbox_},
-            WithIncarnation(config.self, state_.stored().incarnation), config.timers),
       lineage_({&state_, &workers_, &ranks_, &outbox_},
                WithIncarnation(config.self, state_.stored().incarnation), without_),
       record_(config.timers.record_retry, &outbox_),
-      report_({&state_, &peers_, &ranks_, &workers_, &plan_, &departure_, &succession_, &outbox_},
-              config.timers.retry) {
+      report_(
+          {&state_, &peers_, &ranks_, &workers_, &plan_, &moves_.drains(), &succession_, &outbox_},
+          config.timers.retry) {
   ranks_.EnterView(state_.stored().view);
   if (state_.stored().ran) ranks_.SetRan();
 }
 
 bool MemberImpl::Done() const {
   // The record has the view without this pod, or will never take it.
-  return departure_.left() && (record_.Knows(state_.epoch()) || state_.frozen());
-}
-
-bool MemberImpl::Able() const {
-  return state_.voting() && !state_.frozen() && !succession_.fault();
+  return moves_.left() && (record_.Knows(state_.epoch()) || state_.frozen());
 }
 
 bool MemberImpl::StateLost() const {
-  if (!state_.in_view() || departure_.left() || workers_.finishing()) return false;
+  if (!state_.in_view() || moves_.left() || workers_.finishing()) return false;
   return ranks_.StateLost(peers_.Resignations());
 }
 
@@ -85,7 +80,7 @@ void MemberImpl::Handle(const Event& event) {
       [&](const WorkersStopped& e) { workers_.SetStopped(e.epoch); },
       [&](const WorkersChanged& e) {
         const bool news = workers_.Update(e.workers);
-        join_.Renew();
+        moves_.RenewRequest();
         if (news && state_.frozen()) lineage_.Renew();
       },
       [&](const BoundaryReached& e) {
@@ -98,20 +93,27 @@ void MemberImpl::Handle(const Event& event) {
         outbox_.SendTo(state_.view().coordinator, outbox_.MakeMessage(MessageKind::kRan));
       },
       [&](const PodSuspected& e) {
-        applicants_.Remove(e.uid);
+        moves_.applicants().Remove(e.uid);
         if (!peers_.Suspect(e.uid)) return;
         report_.Renew();
         const View& view = state_.view();
         outbox_.EmitLog("suspects " + view.pods[view.FindPod(e.uid)].name + ": " + e.why);
       },
       [&](const DrainRequested& e) {
-        departure_.Request(e);
+        moves_.drains().Request(e);
         report_.Renew();
       },
-      [&](const RecordAnswered& e) { HandleRecord(e.message); },
+      [&](const RecordAnswered& e) {
+        if (e.message.kind == MessageKind::kDecided && e.message.value) {
+          record_.SetKnown(e.message.value->epoch);
+          Learn(e.message.value);
+        } else {
+          succession_.HandleRecord(e.message);
+        }
+      },
       [&](const TargetChanged& e) {
         successor_.SetMinPods(e.min_pods);
-        applicants_.SetExpected(e.expected_pods);
+        moves_.applicants().SetExpected(e.expected_pods);
       },
       [&](const RecoveryAsked& e) { lineage_.Ask(e.lineage); },
       [&](const LinkBroken& e) {
@@ -139,11 +141,8 @@ std::optional<TimePoint> MemberImpl::NextDeadline() const {
   consider(peers_.hearsay_due());
   consider(report_.repeat().at);
   consider(plan_.repeat().at);
-  consider(join_.repeat().at);
   consider(record_.repeat().at);
-  if (workers_.finishing()) return next;  // nobody leaves or is let in any more
-  if (state_.in_view() && !state_.stored().resigned) consider(departure_.NextDeadline());
-  if (!plan_.begun()) consider(applicants_.NextDeadline());
+  consider(moves_.NextDeadline(plan_.begun()));
   return next;
 }
 
@@ -152,17 +151,17 @@ std::optional<TimePoint> MemberImpl::NextDeadline() const {
 void MemberImpl::Settle() {
   if (lineage_.Advance()) succession_.Abandon();
   if (!state_.has_view() || state_.frozen()) return;
-  if (!departure_.left()) {
-    join_.Check();
+  if (!moves_.left()) {
+    moves_.CheckRequest();
     SettleView();
   }
-  if (!departure_.left()) {
+  if (!moves_.left()) {
     report_.Check();
-    join_.Check();
+    moves_.CheckRequest();
     // A sidecar that is started again must not take its joiners for such that have no state yet.
     if (ranks_.ran()) state_.SetRan();
   }
-  record_.Check(state_.is_coordinator() || departure_.left(), state_.epoch());
+  record_.Check(state_.is_coordinator() || moves_.left(), state_.epoch());
 }
 
 void MemberImpl::SettleView() {
@@ -172,13 +171,10 @@ void MemberImpl::SettleView() {
   for (Epoch seen = 0; seen != state_.epoch() && state_.in_view();) {
     seen = state_.epoch();
     succession_.AcceptPending();
-    CheckDrain();
-    proposer.Advance();
-    CheckWorkers();
+    CheckOwnPod();
     CheckDecision();
     if (state_.epoch() != seen || !state_.in_view()) continue;
-    const bool about_to_resign = departure_.expired() && !state_.stored().resigned;
-    proposer.CheckFault(succession_.fault(), !about_to_resign);
+    proposer.CheckFault(succession_.fault(), !moves_.about_to_resign());
     const bool may_plan = state_.is_coordinator() && state_.voting() && !workers_.finishing() &&
                           !succession_.fault() && proposer.idle();
     if (plan_.Advance(may_plan, may_plan && successor_.ChangeWanted())) proposer.Begin();
@@ -187,32 +183,14 @@ void MemberImpl::SettleView() {
   }
 }
 
-// Rule 7: if all workers of the pod are dead it resigns; if some are, it stays with new ranks.
-void MemberImpl::CheckWorkers() {
-  if (!workers_.known() || state_.stored().resigned || workers_.finishing()) return;
-  const RankStatus::OwnRanks own = ranks_.UpdateOwn(state_.self(), workers_);
-  if (own.news) report_.Renew();
-  if (own.any_alive && !workers_.all_dead()) return;
-  Resign();
-}
-
-// At the deadline of a drain the boundary has not come in time: the workers stop in the middle of a
-// step and the pod resigns before it is killed.
-void MemberImpl::CheckDrain() {
-  if (!departure_.draining() || state_.stored().resigned || workers_.finishing()) return;
-  if (departure_.Expire(outbox_.now())) {
-    outbox_.EmitLog("the drain deadline has passed: stops in the middle of a step");
+// A pod leaves the view when it has to: at the deadline of its drain, or without workers.
+void MemberImpl::CheckOwnPod() {
+  if (moves_.DrainOver()) {
+    succession_.Resign();
+    report_.Renew();
   }
-  if (!departure_.expired()) return;
-  workers_.StopView();
-  if (workers_.stopped()) Resign();
-}
-
-void MemberImpl::Resign() {
-  workers_.SetAllDead();
-  succession_.AcceptPending();  // an acceptance given before the resignation helps to a majority
-  succession_.Resign();
-  report_.Renew();
+  succession_.proposer().Advance();
+  if (succession_.CheckWorkers()) report_.Renew();
 }
 
 // Every member that sees the quorum notifies the others.
@@ -220,7 +198,7 @@ void MemberImpl::CheckDecision() {
   const ViewPtr next = succession_.TakeDecision();
   if (!next) return;
   for (const Pod& pod : next->pods) outbox_.RememberAddress(pod.uid, pod.address);
-  applicants_.RememberAddresses();
+  moves_.applicants().RememberAddresses();
   Message message = outbox_.MakeMessage(MessageKind::kDecided);
   message.value = next;
   outbox_.SendToMembers(message);
@@ -246,8 +224,7 @@ void MemberImpl::Learn(const ViewPtr& next) {
   workers_.EnterView();
   plan_.EnterView();
   succession_.EnterView();
-  applicants_.EnterView();
-  join_.EnterView(was_in, was_resigned);
+  moves_.EnterView(was_in, was_resigned);
   record_.EnterView();
   report_.Renew();
   EnterView(true);
@@ -255,14 +232,11 @@ void MemberImpl::Learn(const ViewPtr& next) {
 
 void MemberImpl::EnterView(bool newly) {
   const View& view = state_.view();
-  departure_.EnterView(state_.in_view());
-  if (departure_.left()) {
+  moves_.FindDepartures(newly);
+  if (moves_.left()) {
     outbox_.Emit(LeftByPlan{view.epoch});
     outbox_.EmitLog("left by plan: " + Describe(view));
     return;
-  }
-  if (newly) {
-    for (const std::string& pod : departure_.TakeDeparted(view)) applicants_.Remove(pod);
   }
   // A view that this member has begun to leave is not handed out again.
   const bool leaving = state_.leaving_view();
@@ -294,7 +268,7 @@ bool MemberImpl::HandleHeard(const PodHeard& event) {
 void MemberImpl::HandleMessage(const Message& message, const std::string& address) {
   if (message.from == state_.uid()) return;
   if (!address.empty()) outbox_.RememberAddress(message.from, address);
-  succession_.proposer().ObserveRounds(message);
+  succession_.proposer().rounds().Observe(message);
   const Epoch own = state_.epoch();
   if (message.kind == MessageKind::kDecided) {
     if (message.value) Learn(message.value);
@@ -304,7 +278,7 @@ void MemberImpl::HandleMessage(const Message& message, const std::string& addres
       succession_.proposer().AskAgain(message.from);
     }
   } else if (message.kind == MessageKind::kJoin) {
-    applicants_.OnJoin(message);
+    moves_.applicants().OnJoin(message);
   } else if (message.view > own) {
     // The message is dropped: its sender repeats what matters until this member has the view.
     outbox_.SendTo(message.from, outbox_.MakeMessage(MessageKind::kFetch));
@@ -322,7 +296,7 @@ void MemberImpl::HandleMessage(const Message& message, const std::string& addres
 void MemberImpl::HandleForView(const Message& message, int from) {
   switch (message.kind) {
     case MessageKind::kSuspect:
-      if (state_.is_coordinator()) HandleSuspect(message, from);
+      if (state_.is_coordinator()) peers_.OnSuspect(message, from, !workers_.finishing());
       return;
     case MessageKind::kPlan:
       if (plan_.OnPlan(message)) report_.Renew();
@@ -337,7 +311,7 @@ void MemberImpl::HandleForView(const Message& message, int from) {
       workers_.SetFinishing(state_.epoch());
       return;
     case MessageKind::kLeave:
-      departure_.Add(message.pods);
+      moves_.drains().Add(message.pods);
       return;
     case MessageKind::kWorkersLost:
       ranks_.LoseWorkers(message.from, message.workers);
@@ -345,32 +319,6 @@ void MemberImpl::HandleForView(const Message& message, int from) {
     default:
       succession_.Handle(message, from);
   }
-}
-
-void MemberImpl::HandleSuspect(const Message& message, int from) {
-  const bool link = message.number == 1;
-  if (link && !workers_.finishing()) peers_.SetLinkBroken({});
-  for (const std::string& pod : message.pods) {
-    const int accused = state_.view().FindPod(pod);
-    if (accused < 0 || accused == from) continue;
-    if (link) {
-      peers_.AccuseLink(from, accused);
-    } else {
-      peers_.Accuse(from, accused);
-    }
-  }
-}
-
-void MemberImpl::HandleRecord(const Message& message) {
-  if (message.kind == MessageKind::kDecided && message.value) {
-    record_.SetKnown(message.value->epoch);
-    Learn(message.value);
-    return;
-  }
-  if (!state_.in_view() || state_.frozen() || message.view != state_.epoch()) return;
-  if (!RecordHasVote(state_.view(), without_)) return;
-  succession_.proposer().ObserveRounds(message);
-  succession_.HandleAnswer(message, RecordIndex(state_.view()));
 }
 
 }  // namespace ringmaster::membership

@@ -10,12 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "common/membership/applicants.h"
-#include "common/membership/departure.h"
-#include "common/membership/join_request.h"
+#include "common/membership/action.h"
+#include "common/membership/clause.h"
+#include "common/membership/config.h"
+#include "common/membership/event.h"
+#include "common/membership/joins_and_leaves.h"
 #include "common/membership/lineage_promise.h"
 #include "common/membership/local_workers.h"
-#include "common/membership/member.h"
 #include "common/membership/member_state.h"
 #include "common/membership/outbox.h"
 #include "common/membership/peer_status.h"
@@ -37,9 +38,8 @@ class MemberImpl {
 
   const MemberState& state() const { return state_; }
   const Succession& succession() const { return succession_; }
-  const Departure& departure() const { return departure_; }
+  const Drains& drains() const { return moves_.drains(); }
   bool Done() const;
-  bool Able() const;
   bool Ending() const { return state_.in_view() && workers_.finishing(); }
   bool StateLost() const;
   std::uint32_t min_pods() const { return successor_.min_pods(); }
@@ -47,23 +47,21 @@ class MemberImpl {
  private:
   void Handle(const Event& event);
   void HandleMessage(const Message& message, const std::string& address);
+  // From pod `from` of the current view, and about that view.
   void HandleForView(const Message& message, int from);
-  void HandleSuspect(const Message& message, int from);
-  void HandleRecord(const Message& message);
-  // True: what follows from the facts has to be done.
+  // True: a fact has changed, so what follows from the facts has to be done.
   bool HandleHeard(const PodHeard& event);
 
-  // Goes over to a decided view if it is newer than all seen.
+  // Goes over to a decided view if it is newer than all that this member has seen.
   void Learn(const ViewPtr& next);
-  // `newly`: not just again after a restart.
+  // Does what a member does at the start of a view. `newly` is false after a restart of the sidecar
+  // in a view that it was in before.
   void EnterView(bool newly);
 
   void Settle();
   void SettleView();
-  void CheckWorkers();
-  void CheckDrain();
+  void CheckOwnPod();
   void CheckDecision();
-  void Resign();
 
   const ClauseSet without_;
   Outbox outbox_;
@@ -71,12 +69,10 @@ class MemberImpl {
   PeerStatus peers_;
   RankStatus ranks_;
   LocalWorkers workers_;
-  Departure departure_;
-  Applicants applicants_;
+  JoinsAndLeaves moves_;
   PlannedChange plan_;
   SuccessorFromFacts successor_;
   Succession succession_;
-  JoinRequest join_;
   LineagePromise lineage_;
   RecordCopy record_;
   StatusReport report_;

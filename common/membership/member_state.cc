@@ -4,17 +4,20 @@
 #include <utility>
 
 namespace ringmaster::membership {
+namespace {
+
+int PlaceIn(const View& view, const std::string& uid, std::uint64_t incarnation,
+            ClauseSet without) {
+  return without.Has(Clause::kIncarnationMatches) ? view.FindPod(uid)
+                                                  : view.FindMember(uid, incarnation);
+}
+
+}  // namespace
 
 MemberState::MemberState(std::string uid, PersistentState stored, ClauseSet without, Outbox* outbox)
     : uid_(std::move(uid)), without_(without), outbox_(outbox), stored_(std::move(stored)) {
-  FindSelf();
+  if (stored_.view) self_ = PlaceIn(*stored_.view, uid_, stored_.incarnation, without_);
   outbox_->SetView(stored_.view);
-}
-
-void MemberState::FindSelf() {
-  if (!stored_.view) return;
-  self_ = without_.Has(Clause::kIncarnationMatches) ? view().FindPod(uid_)
-                                                    : view().FindMember(uid_, stored_.incarnation);
 }
 
 bool MemberState::voting() const {
@@ -23,10 +26,6 @@ bool MemberState::voting() const {
 
 bool MemberState::leaving_view() const {
   return self_ >= 0 && (stored_.resigned || stored_.stopping || stored_.accepted_value);
-}
-
-Resignation MemberState::resignation() const {
-  return {stored_.promised, stored_.accepted, stored_.accepted_value};
 }
 
 void MemberState::Promise(const Ballot& ballot) {
@@ -76,7 +75,7 @@ void MemberState::EnterView(const ViewPtr& next) {
   stored_.incarnation = incarnation;
   stored_.lineage = lineage;
   stored_.view = next;
-  FindSelf();
+  self_ = PlaceIn(*next, uid_, incarnation, without_);
   outbox_->SetView(next);
   Store();
 }

@@ -14,6 +14,11 @@
 
 namespace ringmaster::membership {
 
+// What a member that resigns with this state has promised and accepted.
+inline Resignation ResignationOf(const PersistentState& stored) {
+  return {stored.promised, stored.accepted, stored.accepted_value};
+}
+
 class MemberState {
  public:
   MemberState(std::string uid, PersistentState stored, ClauseSet without, Outbox* outbox);
@@ -35,7 +40,6 @@ class MemberState {
   bool frozen() const { return stored_.lineage > EpochLineage(epoch()); }
   // Stops, accepts or has resigned: the view is over for this member.
   bool leaving_view() const;
-  Resignation resignation() const;
 
   void Promise(const Ballot& ballot);
   // `resigning`: with the same write, so that nothing is accepted after it.
@@ -49,7 +53,6 @@ class MemberState {
   void EnterView(const ViewPtr& next);
 
  private:
-  void FindSelf();
   void Store() { outbox_->Emit(Persist{stored_}); }
 
   // Constant after construction.

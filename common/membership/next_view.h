@@ -21,9 +21,9 @@ struct Change {
   std::vector<bool> gone;         // one for each pod: leaves this view
   std::vector<bool> lost_worker;  // one for each rank: the process died, its pod stays
   bool pod_lost = false;          // a pod went silent (else: processes died)
-  bool link_broken = false;       // that is all that is wrong
+  bool link_broken = false;       // a broken link is the only fault
   bool drained = false;           // a pod leaves by plan
-  bool planned = false;           // all stand at the boundary
+  bool planned = false;           // all pods stand at the boundary
   bool ran = false;               // the view has completed an operation: all hold the state
   std::vector<bool> held;         // one for each rank, or empty: a joiner that has got the state
   std::vector<Joiner> joiners;

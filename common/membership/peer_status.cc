@@ -20,7 +20,7 @@ void PeerStatus::EnterView() {
     if (int i = view_->FindPod(pod); i >= 0) pods_[i].suspected = true;
   }
   if (state_->in_view() && state_->stored().resigned) {
-    SetResignation(state_->self(), state_->resignation());
+    SetResignation(state_->self(), ResignationOf(state_->stored()));
   }
 }
 
@@ -51,8 +51,18 @@ bool PeerStatus::SetLinkBroken(const std::vector<std::string>& accused) {
   return news;
 }
 
-void PeerStatus::AccuseLink(int accuser, int accused) {
-  link_accusations_.emplace(accuser, accused);
+void PeerStatus::OnSuspect(const Message& message, int from, bool rebuilds) {
+  const bool link = message.number == 1;
+  if (link && rebuilds) SetLinkBroken({});
+  for (const std::string& uid : message.pods) {
+    const int accused = view_->FindPod(uid);
+    if (accused < 0 || accused == from) continue;
+    if (link) {
+      link_accusations_.emplace(from, accused);
+    } else {
+      Accuse(from, accused);
+    }
+  }
 }
 
 std::vector<std::string> PeerStatus::AccusedLinks() const {

@@ -13,6 +13,7 @@
 #include "common/membership/clause.h"
 #include "common/membership/hearsay.h"
 #include "common/membership/member_state.h"
+#include "common/membership/message.h"
 #include "common/membership/quorum.h"
 
 namespace ringmaster::membership {
@@ -29,7 +30,7 @@ class PeerStatus {
   bool ClearSuspicion(const std::string& uid);
   bool suspected(int pod) const { return pods_[pod].suspected; }
   std::vector<std::string> SuspectedPods() const;
-  // The pod runs with a newer incarnation: the one in this view will never answer.
+  // The pod runs with a newer incarnation, so the one that this view lists will never answer.
   void SetReplaced(int pod) { pods_[pod].replaced = true; }
   // Another member says that it doesn't hear this one.
   void Accuse(int accuser, int accused) { hearsay_.Accuse(accuser, accused); }
@@ -39,8 +40,9 @@ class PeerStatus {
   // The ring is broken though both live; `accused`: the link to them has been too often. False:
   // nothing new.
   bool SetLinkBroken(const std::vector<std::string>& accused);
-  // Another member says so.
-  void AccuseLink(int accuser, int accused);
+  // Pod `from` reports pods that it doesn't hear, or links that break. `rebuilds`: a broken link is
+  // a reason for another view, because the job goes on.
+  void OnSuspect(const Message& message, int from, bool rebuilds);
   bool link_broken() const { return link_broken_; }
   // What this member has to tell the coordinator of.
   std::vector<std::string> AccusedLinks() const;

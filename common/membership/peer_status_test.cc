@@ -59,5 +59,29 @@ TEST(PeerStatusTest, ResignationsOfAllOthersReplaceAMajority) {
   EXPECT_FALSE(f.peers.RecordNeeded());
 }
 
+TEST(PeerStatusTest, AReportOfBrokenLinksIsNoReportOfSilence) {
+  Floor f(3, 0);
+  Message report = f.From(1, MessageKind::kSuspect);
+  report.pods = {"p1", "p2", "p9"};
+  report.number = 1;
+  f.peers.OnSuspect(report, 1, true);
+  EXPECT_TRUE(f.peers.link_broken());
+  EXPECT_EQ(f.peers.accusations(), (Hearsay::Edges{{1, 2}})) << "not of itself, nor of strangers";
+  f.peers.WeighHearsay(f.now);
+  EXPECT_TRUE(f.peers.silence_accusations().empty());
+  report.number = 0;
+  f.peers.OnSuspect(report, 1, true);
+  f.peers.WeighHearsay(f.now);
+  EXPECT_EQ(f.peers.silence_accusations(), (Hearsay::Edges{{1, 2}}));
+}
+
+TEST(PeerStatusTest, ABrokenLinkOfAJobThatEndsIsNoFault) {
+  Floor f(3, 0);
+  Message report = f.From(1, MessageKind::kSuspect);
+  report.number = 1;
+  f.peers.OnSuspect(report, 1, false);
+  EXPECT_FALSE(f.peers.link_broken());
+}
+
 }  // namespace
 }  // namespace ringmaster::membership

@@ -27,13 +27,14 @@ class PlannedChange {
 
   // Call when the state's view has changed.
   void EnterView();
-  // The coordinator has restarted. What its plan was for is forgotten, but workers may stand at its
-  // boundary: the plan is begun again rather than leaving them there.
+  // This member coordinates and has restarted. It has forgotten what its plan was for, but workers
+  // may stand at the plan's boundary, so it begins a plan again rather than leave them there.
   void Resume();
 
-  // kPlan, from the coordinator. True: it does not know that this pod stands at the boundary.
+  // Handles kPlan, which the coordinator sends. True: the coordinator does not know that this pod
+  // stands at the boundary.
   bool OnPlan(const Message& message);
-  // kBoundary, to the coordinator.
+  // Handles kBoundary, which pod `from` sends to the coordinator.
   void OnBoundary(const Message& message, int from);
   // The workers of this pod stand at the boundary. False: nothing new.
   bool SetOwnBoundary();

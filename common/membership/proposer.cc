@@ -1,23 +1,32 @@
 #include "common/membership/proposer.h"
 
 #include <algorithm>
-#include <utility>
+#include <vector>
 
 namespace ringmaster::membership {
 
 using Phase = Campaign::Phase;
 
-Proposer::Proposer(const Parts& parts, Duration retry, ClauseSet without)
-    : parts_(parts),
-      without_(without),
-      requests_({parts.state, parts.peers, parts.learner, parts.outbox}, retry, without) {
+namespace {
+
+// A pod has resigned with a higher promise than `ballot`, which can't win any more.
+bool Overtaken(const Ballot& ballot, const std::vector<const Resignation*>& resignations) {
+  return std::any_of(resignations.begin(), resignations.end(), [&](const Resignation* resignation) {
+    return resignation && ballot < resignation->promised;
+  });
+}
+
+}  // namespace
+
+Proposer::Proposer(const Parts& parts, const CampaignRequests& requests, ClauseSet without)
+    : parts_(parts), without_(without), requests_(requests) {
   EnterView();
 }
 
 void Proposer::EnterView() {
   GiveUp();
   parts_.turn->Stop();
-  max_round_ = std::max<std::int64_t>(0, parts_.state->stored().promised.round);
+  rounds_.EnterView(parts_.state->stored().promised.round);
 }
 
 std::optional<TimePoint> Proposer::NextDeadline() const {
@@ -47,7 +56,7 @@ void Proposer::Begin() {
   GiveUp();
   const Ballot round_zero{0, parts_.state->uid()};
   const bool resume = parts_.state->is_coordinator() && stored.accepted == round_zero &&
-                      stored.promised == stored.accepted && max_round_ == 0;
+                      stored.promised == stored.accepted && rounds_.untouched();
   if (!resume && !parts_.acceptor->RoundZeroFree()) {
     BeginPrepare();
     return;
@@ -62,9 +71,7 @@ void Proposer::Begin() {
 
 void Proposer::BeginPrepare() {
   const PersistentState& stored = parts_.state->stored();
-  ++campaigns_;
-  max_round_ = std::max({max_round_, stored.promised.round, std::int64_t{0}}) + 1;
-  campaign_.ballot = {max_round_, parts_.state->uid()};
+  campaign_.ballot = {rounds_.Next(stored.promised.round), parts_.state->uid()};
   campaign_.phase = Phase::kPreparing;
   campaign_.adopted = stored.accepted;
   campaign_.value = stored.accepted_value;
@@ -102,17 +109,10 @@ void Proposer::CheckPromises() {
   parts_.workers->StopView();
 }
 
-// The own ballot can't win any more: a pod has resigned with a higher promise, or no answer
-// has come for long.
-bool Proposer::Overtaken() const {
-  for (const Resignation* resignation : parts_.peers->Resignations()) {
-    if (resignation && campaign_.ballot < resignation->promised) return true;
-  }
-  return requests_.Exhausted();
-}
-
 void Proposer::Advance() {
-  if (campaign_.asking() && parts_.state->voting() && Overtaken()) {
+  // A ballot that can't win any more, or that has had no answer for long, makes way for a higher.
+  if (campaign_.asking() && parts_.state->voting() &&
+      (Overtaken(campaign_.ballot, parts_.peers->Resignations()) || requests_.Exhausted())) {
     GiveUp();
     BeginPrepare();
   }
@@ -161,7 +161,6 @@ void Proposer::ReplaceRoundZeroValue() {
 void Proposer::Propose(bool resigning) {
   campaign_.phase = Phase::kProposing;
   requests_.Stop();
-  parts_.learner->Votes(campaign_.ballot, campaign_.value);
   if (parts_.state->voting()) {
     parts_.acceptor->Accept(campaign_.ballot, campaign_.value, resigning);
   }
@@ -181,13 +180,9 @@ void Proposer::YieldTo(const Ballot& ballot) {
 void Proposer::OnRefused(const Message& message) {
   if (idle() || message.ballot != campaign_.ballot) return;
   if (message.promised <= campaign_.ballot) return;
-  ++refused_;
+  rounds_.CountRefusal();
   GiveUp();
   parts_.turn->Postpone();
-}
-
-void Proposer::ObserveRounds(const Message& message) {
-  max_round_ = std::max({max_round_, message.ballot.round, message.promised.round});
 }
 
 void Proposer::Resign() {

@@ -6,19 +6,18 @@
 // Succession; used by the member's thread only.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
 #include "common/membership/acceptor.h"
 #include "common/membership/campaign.h"
 #include "common/membership/campaign_requests.h"
+#include "common/membership/campaign_rounds.h"
 #include "common/membership/campaign_turn.h"
 #include "common/membership/clause.h"
-#include "common/membership/config.h"
-#include "common/membership/learner.h"
 #include "common/membership/local_workers.h"
 #include "common/membership/member_state.h"
-#include "common/membership/outbox.h"
 #include "common/membership/peer_status.h"
 
 namespace ringmaster::membership {
@@ -40,11 +39,9 @@ class Proposer {
     LocalWorkers* workers;
     Acceptor* acceptor;
     CampaignTurn* turn;
-    Learner* learner;
     const SuccessorSource* source;
-    Outbox* outbox;
   };
-  Proposer(const Parts& parts, Duration retry, ClauseSet without);
+  Proposer(const Parts& parts, const CampaignRequests& requests, ClauseSet without);
 
   void EnterView();
 
@@ -66,19 +63,16 @@ class Proposer {
 
   void OnPromise(const Message& message, std::size_t voter);
   void OnRefused(const Message& message);
-  // The next own round must be above all rounds that were heard of.
-  void ObserveRounds(const Message& message);
   // Repeats what is asked now to a pod that has only now come to know the view.
   void AskAgain(const std::string& pod);
 
-  std::uint32_t campaigns() const { return campaigns_; }
-  std::uint32_t refused() const { return refused_; }
+  CampaignRounds& rounds() { return rounds_; }
+  const CampaignRounds& rounds() const { return rounds_; }
 
  private:
   bool Holds(Clause clause) const { return !without_.Has(clause); }
   void BeginPrepare();
   void CheckPromises();
-  bool Overtaken() const;
   void CheckStopping();
   void ReplaceRoundZeroValue();
   void Propose(bool resigning);
@@ -89,9 +83,7 @@ class Proposer {
 
   Campaign campaign_;
   CampaignRequests requests_;
-  std::int64_t max_round_ = 0;
-  std::uint32_t campaigns_ = 0;  // rounds above 0 begun
-  std::uint32_t refused_ = 0;    // own ballots refused for a higher one
+  CampaignRounds rounds_;
 };
 
 }  // namespace ringmaster::membership

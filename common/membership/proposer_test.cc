@@ -15,8 +15,8 @@ struct Candidacy : Floor {
       : Floor(pods, self),
         acceptor({&state, &peers, &ranks, &workers, &learner, &outbox}, {}),
         turn({&state, &peers, &workers, &acceptor, &outbox}, Timers{}.campaign, 1, {}),
-        proposer({&state, &peers, &workers, &acceptor, &turn, &learner, &source, &outbox},
-                 Timers{}.retry, {}) {
+        proposer({&state, &peers, &workers, &acceptor, &turn, &source},
+                 CampaignRequests({&state, &peers, &learner, &outbox}, Timers{}.retry, {}), {}) {
     source.value = TestSuccessor(*view);
   }
   void StopWorkers() {
@@ -43,7 +43,7 @@ TEST(ProposerTest, TheCoordinatorProposesInRoundZeroOnceItsWorkersHaveStopped) {
   EXPECT_EQ(f.Take(), (Strings{"persist", "stop 1.1"}));
   f.StopWorkers();
   EXPECT_EQ(f.Take(), (Strings{"persist", "propose p1", "propose p2"}));
-  EXPECT_EQ(f.proposer.campaigns(), 0u);
+  EXPECT_EQ(f.proposer.rounds().campaigns(), 0u);
 }
 
 TEST(ProposerTest, AnotherMemberWaitsForItsTurnThenCollectsPromises) {
@@ -100,10 +100,10 @@ TEST(ProposerTest, ARefusalEndsTheCampaignAndTheNextOneIsHigher) {
   f.proposer.Begin();
   Message refused = f.From(2, MessageKind::kRefused, {1, "p1"});
   refused.promised = {4, "p2"};
-  f.proposer.ObserveRounds(refused);
+  f.proposer.rounds().Observe(refused);
   f.proposer.OnRefused(refused);
   EXPECT_TRUE(f.proposer.idle());
-  EXPECT_EQ(f.proposer.refused(), 1u);
+  EXPECT_EQ(f.proposer.rounds().refused(), 1u);
   f.proposer.Begin();
   EXPECT_EQ(std::get<Send>(f.actions.back()).message.ballot, (Ballot{5, "p1"}));
 }
@@ -115,7 +115,7 @@ TEST(ProposerTest, WithoutAnswersItAsksAgainThenWithAHigherBallot) {
     f.Pass(*f.proposer.NextDeadline() - f.now);
     f.proposer.Advance();
   }
-  EXPECT_EQ(f.proposer.campaigns(), 2u);
+  EXPECT_EQ(f.proposer.rounds().campaigns(), 2u);
   EXPECT_EQ(std::get<Send>(f.actions.back()).message.ballot, (Ballot{2, "p1"}));
 }
 

@@ -1,4 +1,4 @@
-// Which voters have voted, and whether they are a quorum (membership rules 3 and 6). Pure.
+// Tells which voters have voted, and whether they are a quorum (membership rules 3 and 6). Pure.
 #pragma once
 
 #include <cstdint>

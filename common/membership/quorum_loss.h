@@ -26,7 +26,8 @@
 
 namespace ringmaster::membership {
 
-// What a pod says when it makes way. Its promise is stored and its workers have stopped.
+// What a pod reports when it gives up its view for the new lineage. It has stored its promise and
+// stopped its workers.
 struct RecoveryReport {
   std::uint64_t lineage = 0;  // promised
   ViewPtr view;               // the newest it knows; null: none
@@ -42,7 +43,7 @@ struct RecoveryReport {
 // epoch would be a second job.
 std::uint64_t NextLineage(Epoch newest, std::uint64_t written, ClauseSet without = {});
 
-// R looks for the first view of its lineage.
+// True while R looks for the first view of its lineage.
 bool QuorumLost(const QuorumRecord& record);
 // `lineage` must be above that of the record and of its view.
 QuorumRecord BeginRecovery(const QuorumRecord& record, std::uint64_t lineage);

@@ -25,7 +25,7 @@ class RankStatus {
   // has completed. Other pods' joiners are not known here.
   const std::vector<bool>& held() const { return held_; }
 
-  // What the pod says it has lost.
+  // This pod has reported that it lost these workers.
   void LoseWorkers(const std::string& pod, const std::vector<Worker>& workers);
   struct OwnRanks {
     bool any_alive = false;

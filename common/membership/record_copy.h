@@ -15,7 +15,7 @@ class RecordCopy {
   RecordCopy(Duration retry, Outbox* outbox) : retry_(retry), outbox_(outbox) {}
 
   void EnterView() { repeat_.Stop(); }
-  // R has answered that it knows this view.
+  // The record has answered that it knows this view.
   void SetKnown(Epoch epoch);
   bool Knows(Epoch epoch) const { return known_ >= epoch; }
   // Sends the current view, `epoch`, if it is time. `responsible`: this member must send

@@ -55,7 +55,7 @@ void StatusReport::SendToCoordinator() {
     outbox.SendTo(view.coordinator, std::move(boundary));
   }
   Message leave = outbox.MakeMessage(MessageKind::kLeave);
-  leave.pods = parts_.departure->LeavingPods(view);
+  leave.pods = parts_.drains->LeavingPods(view);
   if (!leave.pods.empty()) outbox.SendTo(view.coordinator, std::move(leave));
 }
 

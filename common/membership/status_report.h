@@ -6,7 +6,7 @@
 #pragma once
 
 #include "common/membership/config.h"
-#include "common/membership/departure.h"
+#include "common/membership/drains.h"
 #include "common/membership/member_state.h"
 #include "common/membership/outbox.h"
 #include "common/membership/peer_status.h"
@@ -25,7 +25,7 @@ class StatusReport {
     const RankStatus* ranks;
     const LocalWorkers* workers;
     const PlannedChange* plan;
-    const Departure* departure;
+    const Drains* drains;
     const Succession* succession;
     Outbox* outbox;
   };

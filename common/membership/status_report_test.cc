@@ -17,10 +17,10 @@ struct Reporting : Floor {
     return Take();
   }
   NoSuccessor source;
-  Departure departure{"p" + std::to_string(state.self())};
+  Drains drains{"p" + std::to_string(state.self())};
   PlannedChange plan{{&state, &workers, &outbox}, Timers{}, {}};
   Succession succession{{&state, &peers, &ranks, &workers, &source, &outbox}, Config{}};
-  StatusReport report{{&state, &peers, &ranks, &workers, &plan, &departure, &succession, &outbox},
+  StatusReport report{{&state, &peers, &ranks, &workers, &plan, &drains, &succession, &outbox},
                       retry};
 };
 
@@ -31,7 +31,7 @@ TEST(StatusReportTest, TheCoordinatorHearsWhatAMemberKnows) {
   f.ranks.UpdateOwn(1, f.workers);
   f.peers.Suspect("p2");
   f.plan.SetOwnBoundary();
-  f.departure.Add({"p1"});
+  f.drains.Add({"p1"});
   EXPECT_EQ(f.Check(),
             (Strings{"workersLost p0", "workersLost p2", "suspect p0", "boundary p0", "leave p0"}));
 }
@@ -44,7 +44,7 @@ TEST(StatusReportTest, TheCoordinatorItselfHasNobodyToTell) {
   EXPECT_EQ(f.Check(), (Strings{"workersLost p1", "workersLost p2"}));
   f.ranks.EnterView(f.state.stored().view);
   f.peers.Suspect("p2");
-  f.departure.Add({"p1"});
+  f.drains.Add({"p1"});
   EXPECT_EQ(f.Check(), Strings{});
 }
 

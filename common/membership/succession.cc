@@ -6,14 +6,16 @@ namespace ringmaster::membership {
 
 Succession::Succession(const Parts& parts, const Config& config)
     : parts_(parts),
+      without_(config.without),
       learner_(config.without),
       acceptor_({parts.state, parts.peers, parts.ranks, parts.workers, &learner_, parts.outbox},
                 config.without),
       turn_({parts.state, parts.peers, parts.workers, &acceptor_, parts.outbox},
             config.timers.campaign, config.seed, config.without),
-      proposer_({parts.state, parts.peers, parts.workers, &acceptor_, &turn_, &learner_,
-                 parts.source, parts.outbox},
-                config.timers.retry, config.without) {}
+      proposer_({parts.state, parts.peers, parts.workers, &acceptor_, &turn_, parts.source},
+                CampaignRequests({parts.state, parts.peers, &learner_, parts.outbox},
+                                 config.timers.retry, config.without),
+                config.without) {}
 
 void Succession::EnterView() {
   learner_.EnterView();
@@ -40,6 +42,14 @@ void Succession::Handle(const Message& message, int from) {
   }
 }
 
+void Succession::HandleRecord(const Message& message) {
+  const MemberState& state = *parts_.state;
+  if (!state.in_view() || state.frozen() || message.view != state.epoch()) return;
+  if (!RecordHasVote(state.view(), without_)) return;
+  proposer_.rounds().Observe(message);
+  HandleAnswer(message, RecordIndex(state.view()));
+}
+
 void Succession::HandleAnswer(const Message& message, std::size_t voter) {
   switch (message.kind) {
     case MessageKind::kPromise:
@@ -64,6 +74,10 @@ void Succession::OnPropose(const Ballot& ballot, const ViewPtr& value, const std
   if (acceptor_.OnPropose(ballot, value, from)) proposer_.YieldTo(ballot);
 }
 
+bool Succession::able() const {
+  return parts_.state->voting() && !parts_.state->frozen() && !fault();
+}
+
 bool Succession::fault() const {
   return parts_.workers->stop_sent() || parts_.workers->stopped() || acceptor_.pending() ||
          parts_.state->stored().accepted_value || parts_.peers->AnyFault() ||
@@ -74,9 +88,21 @@ void Succession::AcceptPending() {
   if (acceptor_.AcceptPending()) turn_.Postpone();
 }
 
+// Rule 7: if all workers of the pod are dead it resigns; if some are, it stays with new ranks.
+bool Succession::CheckWorkers() {
+  const bool over = parts_.state->stored().resigned || parts_.workers->finishing();
+  if (!parts_.workers->known() || over) return false;
+  const RankStatus::OwnRanks own = parts_.ranks->UpdateOwn(parts_.state->self(), *parts_.workers);
+  if (own.any_alive && !parts_.workers->all_dead()) return own.news;
+  Resign();
+  return true;
+}
+
 void Succession::Resign() {
+  parts_.workers->SetAllDead();
+  AcceptPending();  // an acceptance given before the resignation helps to a majority
   proposer_.Resign();
-  parts_.peers->SetResignation(parts_.state->self(), parts_.state->resignation());
+  parts_.peers->SetResignation(parts_.state->self(), ResignationOf(parts_.state->stored()));
   acceptor_.DropPending();
   parts_.outbox->EmitLog("all workers of this pod have ended: resigns from " +
                          EpochText(parts_.state->epoch()));
@@ -108,8 +134,8 @@ ViewPtr Succession::TakeDecision() {
 
 MemberCounters Succession::counters() const {
   MemberCounters counters = decided_;
-  counters.campaigns = proposer_.campaigns();
-  counters.refused = proposer_.refused();
+  counters.campaigns = proposer_.rounds().campaigns();
+  counters.refused = proposer_.rounds().refused();
   return counters;
 }
 

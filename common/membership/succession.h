@@ -31,8 +31,8 @@ class Succession {
 
   // A message about the current view from pod `from`. Kinds that are not of Paxos are ignored.
   void Handle(const Message& message, int from);
-  // An answer to the own proposer, from a pod or the record.
-  void HandleAnswer(const Message& message, std::size_t voter);
+  // The answer of the quorum record. It is ignored where the record has no vote.
+  void HandleRecord(const Message& message);
   Proposer& proposer() { return proposer_; }
   const Proposer& proposer() const { return proposer_; }
   // Leaves the others their turn to campaign first.
@@ -43,11 +43,16 @@ class Succession {
 
   // The view can't go on as it is.
   bool fault() const;
+  // This member takes part in the view, and knows of nothing that keeps it from training.
+  bool able() const;
   bool changing() const {
     return !proposer_.idle() || acceptor_.pending() || parts_.state->stored().accepted_value;
   }
   // Accepts what waits for the workers, if they have stopped.
   void AcceptPending();
+  // Resigns if all workers of this pod are dead. True: the others must hear of what has changed,
+  // which is that or the loss of some workers.
+  bool CheckWorkers();
   // All workers of this pod are dead, or have stopped to leave. Nothing takes this back for the
   // view.
   void Resign();
@@ -58,10 +63,15 @@ class Succession {
   MemberCounters counters() const;
 
  private:
+  // An answer to the own proposer, from a pod or the record.
+  void HandleAnswer(const Message& message, std::size_t voter);
   void OnPropose(const Ballot& ballot, const ViewPtr& value, const std::string& from);
   void OnResign(const Message& message, int from);
 
+  // Constant after construction.
   Parts parts_;
+  ClauseSet without_;
+
   Learner learner_;
   Acceptor acceptor_;
   CampaignTurn turn_;

@@ -73,5 +73,31 @@ TEST(SuccessionTest, APromiseOfAHigherLineageEndsEveryAttempt) {
   EXPECT_FALSE(f.succession.changing());
 }
 
+TEST(SuccessionTest, APodResignsWhenAllItsWorkersAreKnownToBeDead) {
+  Deciding f(1);
+  EXPECT_FALSE(f.succession.CheckWorkers()) << "nothing is known of them yet";
+  f.workers.Update(TestCandidate(1).workers);
+  EXPECT_FALSE(f.succession.CheckWorkers());
+  f.workers.Update({});
+  EXPECT_TRUE(f.succession.CheckWorkers());
+  EXPECT_TRUE(f.state.stored().resigned);
+  EXPECT_TRUE(f.peers.resigned(1));
+  EXPECT_FALSE(f.succession.able());
+  EXPECT_FALSE(f.succession.CheckWorkers()) << "once";
+}
+
+TEST(SuccessionTest, ARefusalOfTheRecordAboutAnotherViewCountsForNothing) {
+  Deciding f(1, 2);
+  f.succession.proposer().Begin();
+  Message refused = f.From(0, MessageKind::kRefused, {1, "p1"});
+  refused.promised = {4, "p0"};
+  refused.view = MakeEpoch(1, 7);
+  f.succession.HandleRecord(refused);
+  EXPECT_FALSE(f.succession.proposer().idle());
+  refused.view = f.view->epoch;
+  f.succession.HandleRecord(refused);
+  EXPECT_TRUE(f.succession.proposer().idle());
+}
+
 }  // namespace
 }  // namespace ringmaster::membership

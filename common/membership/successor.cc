@@ -24,7 +24,7 @@ std::vector<int> SuccessorFromFacts::AccusedOfSilence() const {
 
 bool SuccessorFromFacts::ChangeWanted() const {
   const View& view = parts_.state->view();
-  const std::size_t leaving = parts_.departure->LeavingPods(view).size();
+  const std::size_t leaving = parts_.drains->LeavingPods(view).size();
   if (leaving > 0 && leaving < view.pods.size()) return true;
   if (view.train != (view.pods.size() >= min_pods_)) return true;
   return parts_.applicants->Complete();
@@ -46,7 +46,7 @@ Change SuccessorFromFacts::KnownChange(bool without_self, const std::vector<int>
   for (std::size_t i = 0; i < pods; ++i) {
     const int pod = static_cast<int>(i);
     change.gone[i] = parts_.peers->Gone(pod);
-    change.draining[i] = parts_.departure->Contains(view.pods[i].uid);
+    change.draining[i] = parts_.drains->Contains(view.pods[i].uid);
     change.pod_lost = change.pod_lost || parts_.peers->Lost(pod);
     fault = fault || change.gone[i];
   }

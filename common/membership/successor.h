@@ -8,7 +8,7 @@
 
 #include "common/membership/applicants.h"
 #include "common/membership/clause.h"
-#include "common/membership/departure.h"
+#include "common/membership/drains.h"
 #include "common/membership/member_state.h"
 #include "common/membership/next_view.h"
 #include "common/membership/peer_status.h"
@@ -24,7 +24,7 @@ class SuccessorFromFacts final : public SuccessorSource {
     const MemberState* state;
     const PeerStatus* peers;
     const RankStatus* ranks;
-    const Departure* departure;
+    const Drains* drains;
     const Applicants* applicants;
     const PlannedChange* plan;
   };

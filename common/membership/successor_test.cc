@@ -19,10 +19,10 @@ struct Choice : Floor {
       if (pod != state.self()) plan.OnBoundary(From(pod, MessageKind::kBoundary), pod);
     }
   }
-  Departure departure{"p0"};
-  Applicants applicants{{&state, &peers, &departure, &outbox}, Timers{}};
+  Drains drains{"p0"};
+  Applicants applicants{{&state, &peers, &drains, &outbox}, Timers{}};
   PlannedChange plan{{&state, &workers, &outbox}, Timers{}, {}};
-  SuccessorFromFacts successor{{&state, &peers, &ranks, &departure, &applicants, &plan}, 1, {}};
+  SuccessorFromFacts successor{{&state, &peers, &ranks, &drains, &applicants, &plan}, 1, {}};
 };
 
 TEST(SuccessorTest, AViewMadeForAFaultAdmitsNobody) {
@@ -37,7 +37,7 @@ TEST(SuccessorTest, AViewMadeForAFaultAdmitsNobody) {
 TEST(SuccessorTest, NobodyJoinsOrLeavesBeforeTheBoundary) {
   Choice f(3);
   f.applicants.Add({TestCandidate(7), Reason::kPodJoined});
-  f.departure.Add({"p2"});
+  f.drains.Add({"p2"});
   EXPECT_EQ(f.Pods(), (Strings{"p0", "p1", "p2"}));
   f.AllToBoundary();
   EXPECT_EQ(f.Pods(), (Strings{"p0", "p1", "p7"}));
@@ -45,7 +45,7 @@ TEST(SuccessorTest, NobodyJoinsOrLeavesBeforeTheBoundary) {
 
 TEST(SuccessorTest, WhereAllAreToLeaveTheyStay) {
   Choice f(2);
-  f.departure.Add({"p0", "p1"});
+  f.drains.Add({"p0", "p1"});
   f.AllToBoundary();
   EXPECT_EQ(f.Pods(), (Strings{"p0", "p1"}));
   EXPECT_FALSE(f.successor.ChangeWanted());
@@ -62,7 +62,7 @@ TEST(SuccessorTest, AMemberThatResignsIsLeftOutAndNoOtherReasonDropsIt) {
 TEST(SuccessorTest, AChangeIsWantedWhenPodsLeaveOrTheSizeCrossesTheMinimum) {
   Choice f(3);
   EXPECT_FALSE(f.successor.ChangeWanted());
-  f.departure.Add({"p2"});
+  f.drains.Add({"p2"});
   EXPECT_TRUE(f.successor.ChangeWanted());
   Choice held(3);
   held.successor.SetMinPods(4);

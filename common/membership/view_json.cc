@@ -191,10 +191,6 @@ tl::expected<View, std::string> ReadView(const json& value, std::string path) {
 }
 
 tl::expected<View, std::string> ViewFromJson(const json& value) { return ReadView(value, "view"); }
-tl::expected<Pod, std::string> PodFromJson(const json& value) { return ReadPod(value, "pod"); }
-tl::expected<Worker, std::string> WorkerFromJson(const json& value) {
-  return ReadWorker(value, "worker");
-}
 tl::expected<Candidate, std::string> CandidateFromJson(const json& value) {
   return ReadCandidate(value, "candidate");
 }

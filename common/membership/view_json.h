@@ -18,8 +18,6 @@ nlohmann::json ToJson(const Worker& worker);
 nlohmann::json ToJson(const Candidate& candidate);
 
 tl::expected<View, std::string> ViewFromJson(const nlohmann::json& json);
-tl::expected<Pod, std::string> PodFromJson(const nlohmann::json& json);
-tl::expected<Worker, std::string> WorkerFromJson(const nlohmann::json& json);
 tl::expected<Candidate, std::string> CandidateFromJson(const nlohmann::json& json);
 
 // The same as text.

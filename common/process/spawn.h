@@ -17,9 +17,10 @@ struct SpawnSpec {
   bool search_path = true;       // for argv[0], in our own PATH; else it is a path
   std::string working_dir;       // empty: ours
   int output = -1, error = -1;   // files for its standard output and error; -1: ours
-  // It gets no other file of ours, and no signal that we ignore. Else only SIGPIPE is reset.
+  // True: the process inherits no other file of ours, and no signal that we ignore. False: only
+  // SIGPIPE is reset.
   bool isolated = false;
-  int parent_death_signal = 0;  // 0: it outlives us
+  int parent_death_signal = 0;  // 0: the process outlives us
 };
 
 struct SpawnResult {
@@ -29,8 +30,8 @@ struct SpawnResult {
                      // "exec"
 };
 
-// Its standard input is /dev/null, and no signal is blocked. Returns when the program runs or has
-// failed to.
+// The process's standard input is /dev/null, and no signal is blocked in it. Returns when the
+// program runs or could not be started.
 SpawnResult Spawn(const SpawnSpec& spec);
 
 }  // namespace ringmaster::process

@@ -22,24 +22,25 @@ std::string MakeRandom();
 // which was deleted comes back with the key that running workers have.
 std::string Derive(std::string_view secret, std::string_view job_uid);
 
-// A code of `text` that only who holds `key` can make. No purpose may begin with another one: then
-// a code for one is worth nothing for any other.
+// An authentication code of `text` that only a holder of `key` can make. No purpose may be the
+// beginning of another purpose, so that a code for one is worth nothing for any other.
 std::string Prove(std::string_view key, std::string_view purpose, std::string_view text);
-// In a time that doesn't tell how much of `code` is right.
+// Takes a time that doesn't depend on how much of `code` is right.
 bool Proves(std::string_view key, std::string_view purpose, std::string_view text,
             std::string_view code);
 
 // What opens the sidecars' /status, in this header: hexadecimal, so that it may be one.
 inline constexpr char kTokenHeader[] = "Ringmaster-Token";
 std::string MakeToken(std::string_view key);
-// In a time that doesn't tell how much of it is right.
+// Takes a time that doesn't depend on how much of it is right.
 bool IsToken(std::string_view key, std::string_view claimed);
 
 // As the `welcome` frame carries it.
 std::string Encode(std::string_view key);
 std::optional<std::string> Decode(std::string_view text);
 
-// A new file for its owner's eyes only; one that was there before is replaced. Errors for people.
+// Writes a file that only its owner can read, in the place of one that was there before. Errors are
+// texts for people.
 tl::expected<void, std::string> WriteFile(const std::filesystem::path& path, std::string_view key);
 tl::expected<std::string, std::string> ReadFile(const std::filesystem::path& path);
 

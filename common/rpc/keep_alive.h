@@ -1,6 +1,6 @@
-// How the two ends of the link between sidecars and operator notice that the other's node is cut
-// off: it says nothing any more, not even that its connections have ended, and TCP would try for a
-// quarter of an hour. Both ends ping, and leave a connection on which no answer comes.
+// How sidecars and operator notice that the node of their peer is cut off. Such a peer sends
+// nothing any more, not even that its connections have ended, and TCP would go on trying for a
+// quarter of an hour. So both ends ping, and close a connection on which no answer comes.
 #pragma once
 
 #include <grpcpp/server_builder.h>
@@ -16,7 +16,8 @@ inline void KeepAlive(grpc::ChannelArguments* client) {
   client->SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit
 }
 
-// Also lets clients ping as often: by default a server takes that for an attack, and hangs up.
+// Also lets clients ping that often: by default a gRPC server takes that for an attack and closes
+// the connection.
 inline void KeepAlive(grpc::ServerBuilder* server) {
   server->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMs);
   server->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingAnswerMs);

@@ -61,8 +61,8 @@ class SCOPED_CAPABILITY MutexLock {
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
 
-  // Lets go before the end of the scope, for a call that must not run under the lock; then Lock()
-  // takes it again, or nobody.
+  // Releases the lock before the end of the scope, for a call that must not run under it. Lock()
+  // may take it again.
   void Unlock() RELEASE() {
     mu_->Unlock();
     held_ = false;
@@ -85,7 +85,7 @@ class CondVar {
     changed_.wait(lock);
     lock.release();
   }
-  // False: the deadline has come. The condition may be true all the same.
+  // False: the deadline has come. The condition may be true nevertheless.
   template <class Clock, class Duration>
   [[nodiscard]] bool WaitUntil(Mutex* mu, const std::chrono::time_point<Clock, Duration>& deadline)
       REQUIRES(mu) {

@@ -26,10 +26,11 @@ struct Files {
 // As a Secret's volume has them: ca.crt, tls.crt, tls.key.
 Files FilesIn(const std::string& directory);
 
-// Empty, or what is wrong with the files: absent, not readable, key and certificate of two kinds.
+// Empty, or what is wrong with the files: one is absent or not readable, or key and certificate do
+// not belong together.
 std::string WhyNotUsable(const Files& files);
 
-// Which peers are let in, by the DNS names of their certificates.
+// The peers that are let in, by the DNS names of their certificates.
 struct PeerName {
   std::string exact;   // this name, or
   std::string suffix;  // any name that ends so

@@ -42,13 +42,13 @@ void Say(const Pair& pair, std::string_view bytes, std::size_t piece, const Read
   if (read()) std::abort();  // the other end is closed: there is nothing to wait for
 }
 
-void Listen(bool keyed, ReplyKind verdict, std::string_view bytes, std::size_t piece) {
+void Listen(bool keyed, ReplyKind answer, std::string_view bytes, std::size_t piece) {
   const Pair pair;
   ListenerHandshake handshake(CredentialsOf(keyed), "127.0.0.1:1");
-  const auto judge = [verdict](const Hello&) { return ListenerHandshake::Verdict{verdict, 7}; };
+  const auto answerer = [answer](const Hello&) { return ListenerHandshake::Answer{answer, 7}; };
   Say(pair, bytes, piece, [&] {
     UniqueFd arena;
-    const auto result = handshake.Read(pair.ours.get(), judge, &arena);
+    const auto result = handshake.Read(pair.ours.get(), answerer, &arena);
     if (keyed && result == ListenerHandshake::Result::kDone) std::abort();
     return result == ListenerHandshake::Result::kAgain;
   });

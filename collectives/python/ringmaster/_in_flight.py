@@ -10,7 +10,7 @@ Any thread.
 import atexit
 import ctypes
 import sys
-from ctypes import byref, c_uint64
+from ctypes import POINTER, byref, c_size_t, c_uint64, c_void_p
 
 from ringmaster import _core, errors
 from ringmaster._library import Request
@@ -40,6 +40,17 @@ class Operation:
         """Waits, and leaves result and error to whom they belong."""
         while not self.done():
             _core.library().rm_wait(self.number, WAIT_SLICE)
+
+    def result(self, rows_by_rank=None):
+        """Address and number of the rows that the library keeps for this operation until it is
+        released. `rows_by_rank`: a list that gets how many of them each rank has sent."""
+        address, rows, ranks = c_void_p(), c_size_t(), c_size_t()
+        counts = POINTER(c_size_t)()
+        _core.call("rm_result", self.number, byref(address), byref(rows), byref(counts),
+                   byref(ranks))
+        if rows_by_rank is not None:
+            rows_by_rank.extend(counts[rank] for rank in range(ranks.value))
+        return address.value, rows.value
 
     def release(self):
         """Nobody wants the result. The buffers go as soon as the library is done with them."""

@@ -6,7 +6,7 @@ Inputs are C-contiguous, only read, and kept until the operation is done. Result
 Everything here may be called by any thread.
 """
 
-from ctypes import POINTER, byref, c_size_t, c_void_p, memmove
+from ctypes import c_size_t, memmove
 
 import numpy
 
@@ -139,15 +139,10 @@ def _rows_like(array, rows_by_rank=None):
     shape, dtype = array.shape[1:], array.dtype
 
     def finish(operation):
-        address, rows, ranks = c_void_p(), c_size_t(), c_size_t()
-        counts = POINTER(c_size_t)()
-        _core.call("rm_result", operation.number, byref(address), byref(rows), byref(counts),
-                   byref(ranks))
-        if rows_by_rank is not None:
-            rows_by_rank.extend(counts[rank] for rank in range(ranks.value))
-        result = empty((rows.value,) + shape, dtype)
+        address, rows = operation.result(rows_by_rank)
+        result = empty((rows,) + shape, dtype)
         if result.nbytes:
-            memmove(_address(result), address.value, result.nbytes)
+            memmove(_address(result), address, result.nbytes)
         return result
 
     return finish

@@ -4,11 +4,11 @@ Whatever is named `names` is complete already. More than one tensor is a group, 
 complete or none.
 """
 
-from ctypes import POINTER, byref, c_size_t, c_void_p, memmove
+from ctypes import c_size_t, memmove
 
 import torch
 
-from ringmaster import _core, _in_flight, _library
+from ringmaster import _in_flight, _library
 from ringmaster.process_sets import global_process_set
 from ringmaster.torch import devices
 from ringmaster.torch.tensors import (described, dtype_of, dtype_of_rows, like, packed, put_back,
@@ -120,19 +120,14 @@ def _rows_like(tensor, rows_by_rank=None):
     shape, dtype, device = tuple(tensor.shape[1:]), tensor.dtype, tensor.device
 
     def finish(operation):
-        address, rows, ranks = c_void_p(), c_size_t(), c_size_t()
-        counts = POINTER(c_size_t)()
-        _core.call("rm_result", operation.number, byref(address), byref(rows), byref(counts),
-                   byref(ranks))
-        if rows_by_rank is not None:
-            rows_by_rank.extend(counts[rank] for rank in range(ranks.value))
-        result = torch.empty((rows.value,) + shape, dtype=dtype, device=device)
+        address, rows = operation.result(rows_by_rank)
+        result = torch.empty((rows,) + shape, dtype=dtype, device=device)
         count = result.numel() * result.element_size()
         if count and device.type != "cpu":
-            copy = devices.copy_of(address.value, count, device)
+            copy = devices.copy_of(address, count, device)
             return copy.view(dtype).view(result.shape)
         if count:
-            memmove(result.data_ptr(), address.value, count)
+            memmove(result.data_ptr(), address, count)
         return result
 
     return finish

@@ -13,7 +13,7 @@
 
 namespace ringmaster::sidecar_client {
 
-class Outbox {
+class FrameQueue {
  public:
   void Put(const std::string& frame) {
     sync::MutexLock lock(&mu_);

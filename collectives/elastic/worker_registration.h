@@ -21,11 +21,11 @@ enum class Role { kUnknown, kBootstrap, kJoining, kStandby, kMember };
 // The role that a `welcome` frame gives.
 Role RoleIn(const nlohmann::json& welcome);
 
-class Registration {
+class WorkerRegistration {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Registration(int slot, uint64_t incarnation, bool standby, std::string version = "")
+  WorkerRegistration(int slot, uint64_t incarnation, bool standby, std::string version = "")
       : version_(std::move(version)), standby_(standby), slot_(slot), incarnation_(incarnation) {}
 
   // The first frame of each connection.
@@ -45,21 +45,19 @@ class Registration {
     uint64_t boundary_epoch = 0;  // 0: stands at no boundary
     uint64_t boundary_step = 0;
     std::vector<Trouble> troubles;  // of the view that the worker is in
-    uint64_t resting_epoch = 0;     // 0: does not rest
-    uint64_t finished_epoch = 0;    // 0: the job goes on
   };
   Repeat Welcomed(const nlohmann::json& frame);
   // A standby takes a dead worker's place, and is a joiner from now on.
   void Promoted(const nlohmann::json& frame);
-  // The worker is in no view any more. True: its user waits to be in one, so the sidecar must hear
-  // that it wants to enter. One that was to begin the job waits for that alone: its script has yet
-  // to say what state it has.
+  // The worker is in no view any more. True: its user waits to be in one, so the sidecar must be
+  // told that the worker wants to enter. A worker that was to begin the job waits only for that:
+  // its script has yet to register what state it has.
   bool Dropped();
   // The sidecar gave up.
   void Failed(const std::string& message);
 
-  // The user waits to be in a view. False: the sidecar need not hear of it, because it was said
-  // before and no view has been installed since, or because a view has come that lists the worker.
+  // The user waits to be in a view. False: the sidecar need not be told, because it was told before
+  // and no view has been installed since, or because a view has come that lists the worker.
   bool RequestEntry();
   // The user waits no longer.
   void EndWait();
@@ -69,20 +67,9 @@ class Registration {
   void Given(uint64_t epoch);
   void Installed(uint64_t epoch);
   void AtBoundary(uint64_t epoch, uint64_t step);
-  // Kept until another view is installed: a broken connection stays broken, and the others may wait
-  // for this worker's word.
+  // Keeps the trouble until another view is installed, because a broken connection stays broken,
+  // and the others may wait until this worker reports it.
   void InTrouble(const Trouble& trouble);
-
-  // The ranks of this view have agreed on a shutdown, after which they may begin again.
-  void Rests(uint64_t epoch);
-  // The script is about to begin again.
-  void Wakes();
-  // This worker is through with the job that all ranks have shut down, and nobody begins again.
-  void Finished(uint64_t epoch);
-  // The sidecar knows that workers rest. Earlier ones take a shutdown for the end of the job.
-  bool may_rest() const;
-  // 0: does not rest.
-  uint64_t resting() const;
 
   Role role() const;
   // Until the worker has a role in the job: a standby has none. RM_ERR_TIMEOUT: the deadline has
@@ -113,9 +100,6 @@ class Registration {
   uint64_t boundary_epoch_ GUARDED_BY(mu_) = 0;  // stands at the boundary of this view
   uint64_t boundary_step_ GUARDED_BY(mu_) = 0;
   std::vector<Trouble> troubles_ GUARDED_BY(mu_);
-  bool may_rest_ GUARDED_BY(mu_) = false;
-  uint64_t resting_ GUARDED_BY(mu_) = 0;   // epoch
-  uint64_t finished_ GUARDED_BY(mu_) = 0;  // epoch
 };
 
 }  // namespace ringmaster::elastic

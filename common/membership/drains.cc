@@ -1,10 +1,10 @@
-#include "common/membership/departure.h"
+#include "common/membership/drains.h"
 
 #include <algorithm>
 
 namespace ringmaster::membership {
 
-void Departure::Request(const DrainRequested& request) {
+void Drains::Request(const DrainRequested& request) {
   Add(request.uids);
   // The deadlines of other pods are theirs.
   const bool own = std::find(request.uids.begin(), request.uids.end(), self_) != request.uids.end();
@@ -13,7 +13,7 @@ void Departure::Request(const DrainRequested& request) {
   deadline_ = std::min(deadline_.value_or(*request.deadline), *request.deadline);
 }
 
-std::vector<std::string> Departure::LeavingPods(const View& view) const {
+std::vector<std::string> Drains::LeavingPods(const View& view) const {
   std::vector<std::string> leaving;
   for (const std::string& pod : pods_) {
     if (view.FindPod(pod) >= 0) leaving.push_back(pod);
@@ -21,12 +21,12 @@ std::vector<std::string> Departure::LeavingPods(const View& view) const {
   return leaving;
 }
 
-void Departure::EnterView(bool in_view) {
+void Drains::EnterView(bool in_view) {
   left_ = draining() && !in_view;
   expired_ = false;
 }
 
-std::vector<std::string> Departure::TakeDeparted(const View& view) {
+std::vector<std::string> Drains::TakeDeparted(const View& view) {
   std::vector<std::string> departed;
   std::erase_if(pods_, [&](const std::string& pod) {
     const bool gone = pod != self_ && view.FindPod(pod) < 0;
@@ -36,11 +36,11 @@ std::vector<std::string> Departure::TakeDeparted(const View& view) {
   return departed;
 }
 
-std::optional<TimePoint> Departure::NextDeadline() const {
+std::optional<TimePoint> Drains::NextDeadline() const {
   return expired_ ? std::nullopt : deadline_;
 }
 
-bool Departure::Expire(TimePoint now) {
+bool Drains::Expire(TimePoint now) {
   if (expired_ || !deadline_ || *deadline_ > now) return false;
   expired_ = true;
   return true;

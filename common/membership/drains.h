@@ -14,9 +14,9 @@
 
 namespace ringmaster::membership {
 
-class Departure {
+class Drains {
  public:
-  explicit Departure(std::string self) : self_(std::move(self)) {}
+  explicit Drains(std::string self) : self_(std::move(self)) {}
 
   void Request(const DrainRequested& request);
   void Add(const std::vector<std::string>& pods) { pods_.insert(pods.begin(), pods.end()); }

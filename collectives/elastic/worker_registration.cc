@@ -1,4 +1,4 @@
-#include "collectives/elastic/registration.h"
+#include "collectives/elastic/worker_registration.h"
 
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ Role RoleIn(const nlohmann::json& welcome) {
   return state == "member" ? Role::kMember : Role::kJoining;
 }
 
-nlohmann::json Registration::Hello(const PeerEndpoint& address) const {
+nlohmann::json WorkerRegistration::Hello(const PeerEndpoint& address) const {
   sync::MutexLock lock(&mu_);
   return worker_link::ToFrame(worker_link::WorkerHello{
       .library = version_,
@@ -31,7 +31,7 @@ nlohmann::json Registration::Hello(const PeerEndpoint& address) const {
       .given = given_});
 }
 
-Registration::Repeat Registration::Welcomed(const nlohmann::json& frame) {
+WorkerRegistration::Repeat WorkerRegistration::Welcomed(const nlohmann::json& frame) {
   const Role role = RoleIn(frame);
   Repeat repeat;
   sync::MutexLock lock(&mu_);
@@ -48,36 +48,30 @@ Registration::Repeat Registration::Welcomed(const nlohmann::json& frame) {
     repeat.boundary_step = boundary_step_;
   }
   if (reconnect) repeat.troubles = troubles_;
-  may_rest_ = frame.value("rests", false);
-  // A sidecar of an earlier version has come in the place of one that knew.
-  if (resting_ != 0 && !may_rest_ && finished_ == 0) finished_ = resting_;
-  // Also of one that is through: its sidecar may know a newer view, which has ended with it.
-  repeat.resting_epoch = may_rest_ ? resting_ : 0;
-  repeat.finished_epoch = finished_;
   changed_.NotifyAll();
   return repeat;
 }
 
-void Registration::Promoted(const nlohmann::json& frame) {
+void WorkerRegistration::Promoted(const nlohmann::json& frame) {
   sync::MutexLock lock(&mu_);
   role_ = Role::kJoining;
   TakeIdentity(frame);
   changed_.NotifyAll();
 }
 
-bool Registration::Dropped() {
+bool WorkerRegistration::Dropped() {
   sync::MutexLock lock(&mu_);
   LeaveView(std::exchange(role_, Role::kJoining));
   return wants_to_enter_;
 }
 
-void Registration::Failed(const std::string& message) {
+void WorkerRegistration::Failed(const std::string& message) {
   sync::MutexLock lock(&mu_);
   failure_ = message;
   changed_.NotifyAll();
 }
 
-bool Registration::RequestEntry() {
+bool WorkerRegistration::RequestEntry() {
   sync::MutexLock lock(&mu_);
   user_waits_ = true;
   if (wants_to_enter_ || given_ != 0) return false;
@@ -85,22 +79,22 @@ bool Registration::RequestEntry() {
   return true;
 }
 
-void Registration::EndWait() {
+void WorkerRegistration::EndWait() {
   sync::MutexLock lock(&mu_);
   user_waits_ = false;
 }
 
-void Registration::Entered() {
+void WorkerRegistration::Entered() {
   sync::MutexLock lock(&mu_);
   if (role_ == Role::kBootstrap) role_ = Role::kMember;
 }
 
-void Registration::Given(uint64_t epoch) {
+void WorkerRegistration::Given(uint64_t epoch) {
   sync::MutexLock lock(&mu_);
   given_ = std::max(given_, epoch);
 }
 
-void Registration::Installed(uint64_t epoch) {
+void WorkerRegistration::Installed(uint64_t epoch) {
   sync::MutexLock lock(&mu_);
   if (given_ < epoch) return;  // dropped meanwhile
   installed_ = epoch;
@@ -108,48 +102,23 @@ void Registration::Installed(uint64_t epoch) {
   std::erase_if(troubles_, [&](const Trouble& trouble) { return trouble.epoch < epoch; });
 }
 
-void Registration::AtBoundary(uint64_t epoch, uint64_t step) {
+void WorkerRegistration::AtBoundary(uint64_t epoch, uint64_t step) {
   sync::MutexLock lock(&mu_);
   boundary_epoch_ = epoch;
   boundary_step_ = step;
 }
 
-void Registration::InTrouble(const Trouble& trouble) {
+void WorkerRegistration::InTrouble(const Trouble& trouble) {
   sync::MutexLock lock(&mu_);
   troubles_.push_back(trouble);
 }
 
-void Registration::Rests(uint64_t epoch) {
-  sync::MutexLock lock(&mu_);
-  resting_ = epoch;
-}
-
-void Registration::Wakes() {
-  sync::MutexLock lock(&mu_);
-  resting_ = 0;
-}
-
-bool Registration::may_rest() const {
-  sync::MutexLock lock(&mu_);
-  return may_rest_ && finished_ == 0;
-}
-
-uint64_t Registration::resting() const {
-  sync::MutexLock lock(&mu_);
-  return resting_;
-}
-
-void Registration::Finished(uint64_t epoch) {
-  sync::MutexLock lock(&mu_);
-  finished_ = epoch;
-}
-
-Role Registration::role() const {
+Role WorkerRegistration::role() const {
   sync::MutexLock lock(&mu_);
   return role_;
 }
 
-Status Registration::AwaitRole(Clock::time_point deadline, Role* role) {
+Status WorkerRegistration::AwaitRole(Clock::time_point deadline, Role* role) {
   sync::MutexLock lock(&mu_);
   while (!settled()) {
     if (!changed_.WaitUntil(&mu_, deadline) && !settled()) {
@@ -162,13 +131,13 @@ Status Registration::AwaitRole(Clock::time_point deadline, Role* role) {
 }
 
 // A user who waits has said so for a view that this worker is not in any more.
-void Registration::LeaveView(Role before) {
+void WorkerRegistration::LeaveView(Role before) {
   given_ = installed_ = boundary_epoch_ = 0;
   wants_to_enter_ = user_waits_ && before != Role::kBootstrap;
   troubles_.clear();
 }
 
-void Registration::TakeIdentity(const nlohmann::json& frame) {
+void WorkerRegistration::TakeIdentity(const nlohmann::json& frame) {
   slot_ = frame.value("slot", slot_);
   incarnation_ = frame.value("incarnation", incarnation_);
 }

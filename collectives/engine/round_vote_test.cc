@@ -1,13 +1,13 @@
-#include "collectives/engine/ballot.h"
+#include "collectives/engine/round_vote.h"
 
 #include <gtest/gtest.h>
 
 namespace ringmaster::engine {
 namespace {
 
-class BallotTest : public ::testing::Test {
+class RoundVoteTest : public ::testing::Test {
  protected:
-  BallotTest() { ranks_.Reset({"a", "b", "c"}); }
+  RoundVoteTest() { ranks_.Reset({"a", "b", "c"}); }
   static Request Named(const std::string& name, int32_t set = 0, Kind kind = Kind::kAllreduce) {
     Request request;
     request.name = name;
@@ -18,7 +18,7 @@ class BallotTest : public ::testing::Test {
   Votes Vote(const std::vector<const Request*>& pending, const Late& late = {},
              bool armed = false) {
     announce_.clear();
-    return ballot_.Vote(/*self=*/0, pending, late, armed, &announce_);
+    return vote_.Vote(/*self=*/0, pending, late, armed, &announce_);
   }
 
   using Announce = std::vector<const Request*>;
@@ -26,12 +26,12 @@ class BallotTest : public ::testing::Test {
   ViewRanks ranks_{&sets_};
   ResponseCache cache_;
   JoinedRanks joined_;
-  Ballot ballot_{&sets_, &ranks_, &cache_, &joined_};
+  RoundVote vote_{&sets_, &ranks_, &cache_, &joined_};
   Announce announce_;
   const Request a_ = Named("a"), b_ = Named("b");
 };
 
-TEST_F(BallotTest, WhatTheCacheHasIsVotedForAndTheRestAnnounced) {
+TEST_F(RoundVoteTest, WhatTheCacheHasIsVotedForAndTheRestAnnounced) {
   cache_.Insert(a_, 0);
   const Votes votes = Vote({&a_, &b_});
   EXPECT_TRUE(votes.has(*cache_.Find(a_)));
@@ -40,46 +40,46 @@ TEST_F(BallotTest, WhatTheCacheHasIsVotedForAndTheRestAnnounced) {
   EXPECT_FALSE(votes.nothing_new());
 }
 
-TEST_F(BallotTest, WhatWasHeardIsNotSaidAgain) {
+TEST_F(RoundVoteTest, WhatWasHeardIsNotSaidAgain) {
   cache_.Insert(a_, 0);
   Vote({&a_, &b_});
-  ballot_.Heard({&a_, &b_}, announce_);
+  vote_.Heard({&a_, &b_}, announce_);
   const Votes again = Vote({&a_, &b_});
   EXPECT_TRUE(again.announces_nothing());
   EXPECT_TRUE(again.nothing_new());
   EXPECT_TRUE(again.has(*cache_.Find(a_))) << "it still waits";
 }
 
-TEST_F(BallotTest, AVoteWhoseSlotHasGoneIsAnnounced) {
+TEST_F(RoundVoteTest, AVoteWhoseSlotHasGoneIsAnnounced) {
   cache_.Insert(a_, 0);
   Vote({&a_});
-  ballot_.Heard({&a_}, announce_);
+  vote_.Heard({&a_}, announce_);
   cache_.Evict("a");
   const Votes votes = Vote({&a_});
   EXPECT_EQ(announce_, Announce{&a_});
   EXPECT_FALSE(votes.nothing_new());
 }
 
-TEST_F(BallotTest, WhatIsAgreedOnIsNewWhenItIsAskedForOnceMore) {
+TEST_F(RoundVoteTest, WhatIsAgreedOnIsNewWhenItIsAskedForOnceMore) {
   cache_.Insert(a_, 0);
   Vote({&a_});
-  ballot_.Heard({&a_}, announce_);
-  ballot_.Forget(a_);
+  vote_.Heard({&a_}, announce_);
+  vote_.Forget(a_);
   EXPECT_FALSE(Vote({&a_}).nothing_new());
 }
 
-TEST_F(BallotTest, WhatHasWaitedForLongIsAnnouncedThoughTheCacheHasIt) {
+TEST_F(RoundVoteTest, WhatHasWaitedForLongIsAnnouncedThoughTheCacheHasIt) {
   cache_.Insert(a_, 0);
   const Late late = {{"a", {}}};
-  EXPECT_TRUE(ballot_.Announced(late).empty());
+  EXPECT_TRUE(vote_.Announced(late).empty());
   const Votes votes = Vote({&a_}, late);
   EXPECT_FALSE(votes.has(*cache_.Find(a_)));
   EXPECT_EQ(announce_, Announce{&a_});
-  ballot_.Heard({&a_}, announce_);
-  EXPECT_EQ(ballot_.Announced(late), late);
+  vote_.Heard({&a_}, announce_);
+  EXPECT_EQ(vote_.Announced(late), late);
 }
 
-TEST_F(BallotTest, WhoIsInNoSetVotesForWhatTheSetMayWant) {
+TEST_F(RoundVoteTest, WhoIsInNoSetVotesForWhatTheSetMayWant) {
   const int32_t set = sets_.Add({"b", "c"});
   cache_.Insert(Named("x", set), 0);
   cache_.Insert(a_, 0);
@@ -88,7 +88,7 @@ TEST_F(BallotTest, WhoIsInNoSetVotesForWhatTheSetMayWant) {
   EXPECT_FALSE(votes.has(1)) << "of the world it votes for its own";
 }
 
-TEST_F(BallotTest, WhoHasJoinedVotesForAllThatTheOthersMayWantAndForNoPlannedChange) {
+TEST_F(RoundVoteTest, WhoHasJoinedVotesForAllThatTheOthersMayWantAndForNoPlannedChange) {
   cache_.Insert(a_, 0);
   EXPECT_TRUE(Vote({}, {}, /*armed=*/true).armed());
   joined_.Hear(0);
@@ -100,19 +100,19 @@ TEST_F(BallotTest, WhoHasJoinedVotesForAllThatTheOthersMayWantAndForNoPlannedCha
   EXPECT_FALSE(Vote({}).has(0)) << "all have joined: nobody is left that wants it";
 }
 
-TEST_F(BallotTest, ARankThatWaitsForMoreThanAJoinSaysSo) {
+TEST_F(RoundVoteTest, ARankThatWaitsForMoreThanAJoinSaysSo) {
   const Request join = Named(kJoinName, 0, Kind::kJoin);
   EXPECT_TRUE(Vote({&join}).only_joins());
   EXPECT_FALSE(Vote({&join, &a_}).only_joins());
 }
 
-TEST_F(BallotTest, OfARemovedSetNothingWasSaid) {
+TEST_F(RoundVoteTest, OfARemovedSetNothingWasSaid) {
   const int32_t set = sets_.Add({"a", "b"});
   const Request x = Named("x", set);
   Vote({&x});
-  ballot_.Heard({&x}, announce_);
+  vote_.Heard({&x}, announce_);
   EXPECT_TRUE(Vote({&x}).announces_nothing());
-  ballot_.ForgetSet(set);
+  vote_.ForgetSet(set);
   EXPECT_FALSE(Vote({&x}).announces_nothing());
 }
 

@@ -1,11 +1,11 @@
-#include "collectives/engine/ballot.h"
+#include "collectives/engine/round_vote.h"
 
 #include <algorithm>
 
 namespace ringmaster::engine {
 
-Votes Ballot::Vote(int self, const std::vector<const Request*>& pending, const Late& late,
-                   bool armed, std::vector<const Request*>* announce) const {
+Votes RoundVote::Vote(int self, const std::vector<const Request*>& pending, const Late& late,
+                      bool armed, std::vector<const Request*>* announce) const {
   Votes votes = Votes::Empty(cache_->slots());
   votes.set_armed(armed && joined_->empty());
   votes.set_only_joins(std::all_of(pending.begin(), pending.end(),
@@ -34,7 +34,7 @@ Votes Ballot::Vote(int self, const std::vector<const Request*>& pending, const L
 
 // Not all have joined: so what is agreed on now is wanted by one that has not. A planned change
 // waits until all have, because nobody stands in rm_step_end here.
-void Ballot::VoteAsJoined(Votes* votes) const {
+void RoundVote::VoteAsJoined(Votes* votes) const {
   for (size_t slot = 0; slot < cache_->slots(); ++slot) {
     if (cache_->IsUsed(slot) && GoesOnWithoutJoined(cache_->At(slot).kind) &&
         IsActive(cache_->At(slot))) {
@@ -43,7 +43,7 @@ void Ballot::VoteAsJoined(Votes* votes) const {
   }
 }
 
-void Ballot::VoteAsOutsider(int self, Votes* votes) const {
+void RoundVote::VoteAsOutsider(int self, Votes* votes) const {
   if (!sets_->HasOutsiders()) return;
   for (size_t slot = 0; slot < cache_->slots(); ++slot) {
     if (!cache_->IsUsed(slot) || !cache_->At(slot).is_partial()) continue;
@@ -52,18 +52,18 @@ void Ballot::VoteAsOutsider(int self, Votes* votes) const {
   }
 }
 
-void Ballot::Heard(const std::vector<const Request*>& pending,
-                   const std::vector<const Request*>& announced) {
+void RoundVote::Heard(const std::vector<const Request*>& pending,
+                      const std::vector<const Request*>& announced) {
   for (const Request* request : pending) voted_.insert(request->key());
   for (const Request* request : announced) announced_[request->key()] = request->priority;
 }
 
-int32_t Ballot::SaidPriority(const Request& request) const {
+int32_t RoundVote::SaidPriority(const Request& request) const {
   const auto said = announced_.find(request.key());
   return said == announced_.end() ? request.priority : said->second;
 }
 
-Late Ballot::Announced(const Late& late) const {
+Late RoundVote::Announced(const Late& late) const {
   Late announced;
   for (const auto& [key, since] : late) {
     if (announced_.contains(key)) announced[key] = since;
@@ -71,18 +71,18 @@ Late Ballot::Announced(const Late& late) const {
   return announced;
 }
 
-void Ballot::Forget(const Request& request) {
+void RoundVote::Forget(const Request& request) {
   voted_.erase(request.key());
   announced_.erase(request.key());
 }
 
-void Ballot::ForgetSet(int32_t process_set) {
+void RoundVote::ForgetSet(int32_t process_set) {
   const auto is_of_set = [&](const std::string& key) { return SetOfKey(key) == process_set; };
   std::erase_if(voted_, is_of_set);
   std::erase_if(announced_, [&](const auto& said) { return is_of_set(said.first); });
 }
 
-void Ballot::Clear() {
+void RoundVote::Clear() {
   voted_.clear();
   announced_.clear();
 }

@@ -1,4 +1,5 @@
-// What this worker is to the job: whether it has the job's state, is let in, or was dropped.
+// How this worker takes part in the job: whether it has the job's state, was let in, or was
+// dropped.
 //
 // Owner: the engine's loop. Thread rule: the engine's thread only; what others may read of it is
 // written to EngineInfo.
@@ -11,13 +12,13 @@
 
 namespace ringmaster::engine {
 
-class Standing {
+class JobParticipation {
  public:
-  Standing(bool has_state, EngineInfo* info) : has_state_(has_state), info_(info) {}
+  JobParticipation(bool has_state, EngineInfo* info) : has_state_(has_state), info_(info) {}
 
-  // False: it takes part, contributes nothing, and needs the job's state.
+  // False: this worker takes part, contributes nothing, and needs the job's state.
   bool has_state() const { return has_state_; }
-  // Is in a view, with state.
+  // This worker is in a view, with state.
   bool entered() const { return info_->entered; }
 
   // A view that lists this worker comes. The first view of a job, or of one that begins again:
@@ -28,16 +29,16 @@ class Standing {
       has_state_ = true;
     if (has_state_) info_->held_epoch = view.epoch;
   }
-  // It has loaded the job's state, in the view of this epoch.
+  // This worker has loaded the job's state, in the view of this epoch.
   void GetState(uint64_t epoch) {
     has_state_ = true;
     info_->held_epoch = epoch;
   }
   // All ranks of the view stand at the same point, this one with them.
   void TakeBack() { info_->dropped = false; }
-  // Its user may go on.
+  // The call of the user that waits to be let in may return.
   void Enter() { info_->entered = true; }
-  // The others go on without it. False: it had not been let in, and still waits for that.
+  // The others go on without this worker. False: it had not been let in, and still waits for that.
   bool Drop() {
     has_state_ = false;
     info_->held_epoch = 0;

@@ -20,11 +20,12 @@
 
 namespace ringmaster::engine {
 
-// A rank's bytes, or the MIN of all ranks': then each of them is what all have said.
+// The bytes of one rank, or the MIN of all ranks' bytes: then a byte is set if all ranks have set
+// it.
 class Votes {
  public:
   explicit Votes(std::vector<uint8_t> bytes) : bytes_(std::move(bytes)) {}
-  // Of a rank that has said nothing yet; `slots`: of the cache.
+  // The vote of a rank that has announced nothing yet. `slots`: how many the cache has.
   static Votes Empty(size_t slots) {
     return Votes(std::vector<uint8_t>(static_cast<size_t>(kHeaderSize) + slots, 0));
   }
@@ -51,37 +52,38 @@ class Votes {
   std::vector<uint8_t> bytes_;
 };
 
-class Ballot {
+class RoundVote {
  public:
   // All of them outlive this.
-  Ballot(const SetTable* sets, ViewRanks* ranks, const ResponseCache* cache,
-         const JoinedRanks* joined)
+  RoundVote(const SetTable* sets, ViewRanks* ranks, const ResponseCache* cache,
+            const JoinedRanks* joined)
       : sets_(sets), ranks_(ranks), cache_(cache), joined_(joined) {}
 
-  // As rank `self`, of `pending` and Late as in Negotiator::Round. *announce: what it has to
-  // announce in full.
+  // The vote of rank `self`, with `pending` and `late` as in Negotiator::Round. *announce: the
+  // operations that it has to announce in full.
   Votes Vote(int self, const std::vector<const Request*>& pending, const Late& late, bool armed,
              std::vector<const Request*>* announce) const;
-  // The others have heard it.
+  // The other ranks have received what this one has announced.
   void Heard(const std::vector<const Request*>& pending,
              const std::vector<const Request*>& announced);
-  // Of `late` what has been announced: whoever waits for it, too, has said so by the next round.
+  // The operations of `late` that were announced. Other ranks that wait for them, too, have said so
+  // by the next round.
   Late Announced(const Late& late) const;
 
   // The priority with which this rank has announced it; of what it has not announced the request's.
   int32_t SaidPriority(const Request& request) const;
 
-  // It has been agreed on.
+  // The ranks have agreed on this operation.
   void Forget(const Request& request);
   void ForgetSet(int32_t process_set);
   void Clear();
 
  private:
-  // As a rank that has joined: for all that the others may want to run.
+  // Votes as a rank that has joined: for all operations that the other ranks may want to run.
   void VoteAsJoined(Votes* votes) const;
-  // For what others may want to run and `self` has no part in.
+  // Votes for operations in which `self` has no part and which others may want to run.
   void VoteAsOutsider(int self, Votes* votes) const;
-  // Some rank that takes part hasn't joined.
+  // Whether some rank that takes part hasn't joined.
   bool IsActive(const Request& request) const { return !joined_->HasAll(ranks_->Of(request)); }
 
   const SetTable* const sets_;

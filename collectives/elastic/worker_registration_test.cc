@@ -1,4 +1,4 @@
-#include "collectives/elastic/registration.h"
+#include "collectives/elastic/worker_registration.h"
 
 #include <gtest/gtest.h>
 
@@ -13,10 +13,10 @@ Json Welcome(const std::string& state) {
   return {{"t", "welcome"}, {"state", state}, {"slot", 3}, {"incarnation", 7}};
 }
 
-const auto kNow = Registration::Clock::time_point::min();
+const auto kNow = WorkerRegistration::Clock::time_point::min();
 
-TEST(RegistrationTest, AWelcomeGivesRoleAndIdentity) {
-  Registration registration(0, 1, false, "0.1.0");
+TEST(WorkerRegistrationTest, AWelcomeGivesRoleAndIdentity) {
+  WorkerRegistration registration(0, 1, false, "0.1.0");
   Role role = Role::kUnknown;
   EXPECT_EQ(registration.AwaitRole(kNow, &role).code(), RM_ERR_TIMEOUT);
   registration.Welcomed(Welcome("bootstrap"));
@@ -29,19 +29,19 @@ TEST(RegistrationTest, AWelcomeGivesRoleAndIdentity) {
   EXPECT_EQ(hello["library"], "0.1.0");
 }
 
-TEST(RegistrationTest, AProcessThatWasRestartedInAMembersSlotJoins) {
-  Registration restarted(0, 1, false);
+TEST(WorkerRegistrationTest, AProcessThatWasRestartedInAMembersSlotJoins) {
+  WorkerRegistration restarted(0, 1, false);
   restarted.Welcomed(Welcome("member"));
   EXPECT_EQ(restarted.role(), Role::kJoining);
 
-  Registration reconnected(0, 1, false);
+  WorkerRegistration reconnected(0, 1, false);
   reconnected.Welcomed(Welcome("bootstrap"));
   reconnected.Welcomed(Welcome("member"));
   EXPECT_EQ(reconnected.role(), Role::kBootstrap);
 }
 
-TEST(RegistrationTest, AStandbyHasNoRoleUntilItIsPromoted) {
-  Registration registration(0, 1, true);
+TEST(WorkerRegistrationTest, AStandbyHasNoRoleUntilItIsPromoted) {
+  WorkerRegistration registration(0, 1, true);
   EXPECT_EQ(registration.Hello({})["standby"], true);
   registration.Welcomed(Welcome("standby"));
   Role role = Role::kUnknown;
@@ -52,39 +52,8 @@ TEST(RegistrationTest, AStandbyHasNoRoleUntilItIsPromoted) {
   EXPECT_EQ(registration.Hello({})["standby"], false);
 }
 
-TEST(RegistrationTest, ASidecarThatStartsAgainHearsThatTheWorkerRests) {
-  Registration registration(0, 1, false);
-  Json welcome = Welcome("bootstrap");
-  welcome["rests"] = true;
-  registration.Welcomed(welcome);
-  EXPECT_TRUE(registration.may_rest());
-  registration.Rests(5);
-  welcome["state"] = "member";
-  EXPECT_EQ(registration.Welcomed(welcome).resting_epoch, 5u);
-  registration.Wakes();
-  EXPECT_EQ(registration.Welcomed(welcome).resting_epoch, 0u);
-  registration.Rests(6);
-  registration.Finished(7);
-  const Registration::Repeat through = registration.Welcomed(welcome);
-  EXPECT_EQ(through.resting_epoch, 6u);
-  EXPECT_EQ(through.finished_epoch, 7u);
-  EXPECT_FALSE(registration.may_rest()) << "it has said that it is through";
-}
-
-TEST(RegistrationTest, ForASidecarOfAnEarlierVersionAShutdownIsTheEnd) {
-  Registration registration(0, 1, false);
-  Json welcome = Welcome("bootstrap");
-  welcome["rests"] = true;
-  registration.Welcomed(welcome);
-  registration.Rests(5);
-  const Registration::Repeat repeat = registration.Welcomed(Welcome("member"));
-  EXPECT_EQ(repeat.resting_epoch, 0u);
-  EXPECT_EQ(repeat.finished_epoch, 5u);
-  EXPECT_FALSE(registration.may_rest());
-}
-
-TEST(RegistrationTest, ASidecarThatStartsAgainHearsWhatItMayNotKnow) {
-  Registration registration(0, 1, false);
+TEST(WorkerRegistrationTest, ASidecarThatStartsAgainHearsWhatItMayNotKnow) {
+  WorkerRegistration registration(0, 1, false);
   registration.Welcomed(Welcome("joining"));
   EXPECT_TRUE(registration.RequestEntry());
   EXPECT_FALSE(registration.RequestEntry());
@@ -101,8 +70,8 @@ TEST(RegistrationTest, ASidecarThatStartsAgainHearsWhatItMayNotKnow) {
   EXPECT_EQ(registration.Welcomed(Welcome("member")).boundary_epoch, 0u);
 }
 
-TEST(RegistrationTest, WhoIsInAViewThatHasComeNeedNotAskToBeLetIn) {
-  Registration registration(0, 1, false);
+TEST(WorkerRegistrationTest, WhoIsInAViewThatHasComeNeedNotAskToBeLetIn) {
+  WorkerRegistration registration(0, 1, false);
   registration.Welcomed(Welcome("joining"));
   registration.Given(9);
   registration.Installed(9);
@@ -113,9 +82,9 @@ TEST(RegistrationTest, WhoIsInAViewThatHasComeNeedNotAskToBeLetIn) {
   EXPECT_TRUE(registration.RequestEntry());
 }
 
-TEST(RegistrationTest, WhoWasToBeginTheJobDoesNotAskToJoinIt) {
+TEST(WorkerRegistrationTest, WhoWasToBeginTheJobDoesNotAskToJoinIt) {
   for (const bool told_by_welcome : {true, false}) {
-    Registration registration(0, 1, false);
+    WorkerRegistration registration(0, 1, false);
     registration.Welcomed(Welcome("bootstrap"));
     EXPECT_TRUE(registration.RequestEntry());
     if (told_by_welcome) {
@@ -134,8 +103,8 @@ TEST(RegistrationTest, WhoWasToBeginTheJobDoesNotAskToJoinIt) {
 
 // Its view was installed, and then given up before the user was let in: the sidecar has forgotten
 // what the user waits for.
-TEST(RegistrationTest, AWorkerWhoseUserWaitsSaysSoToASidecarThatCallsItAJoiner) {
-  Registration registration(0, 1, false);
+TEST(WorkerRegistrationTest, AWorkerWhoseUserWaitsSaysSoToASidecarThatCallsItAJoiner) {
+  WorkerRegistration registration(0, 1, false);
   registration.Welcomed(Welcome("joining"));
   EXPECT_TRUE(registration.RequestEntry());
   registration.Given(9);
@@ -150,8 +119,8 @@ TEST(RegistrationTest, AWorkerWhoseUserWaitsSaysSoToASidecarThatCallsItAJoiner) 
 
 // A connection that is broken stays so until the next view, and the sidecar that was told may have
 // died of it.
-TEST(RegistrationTest, TroublesOfTheViewAreSaidAgain) {
-  Registration registration(0, 1, false);
+TEST(WorkerRegistrationTest, TroublesOfTheViewAreSaidAgain) {
+  WorkerRegistration registration(0, 1, false);
   EXPECT_TRUE(registration.Welcomed(Welcome("bootstrap")).troubles.empty());
   registration.Given(9);
   registration.Installed(9);
@@ -169,8 +138,8 @@ TEST(RegistrationTest, TroublesOfTheViewAreSaidAgain) {
   EXPECT_TRUE(registration.Welcomed(Welcome("joining")).troubles.empty());
 }
 
-TEST(RegistrationTest, AViewThatHasComeIsNamedBeforeItIsInstalled) {
-  Registration registration(0, 1, false);
+TEST(WorkerRegistrationTest, AViewThatHasComeIsNamedBeforeItIsInstalled) {
+  WorkerRegistration registration(0, 1, false);
   registration.Welcomed(Welcome("bootstrap"));
   registration.Given(9);
   EXPECT_EQ(registration.Hello({})["given"], 9);
@@ -181,8 +150,8 @@ TEST(RegistrationTest, AViewThatHasComeIsNamedBeforeItIsInstalled) {
   EXPECT_EQ(registration.Hello({})["epoch"], 0);
 }
 
-TEST(RegistrationTest, AFailureEndsTheWait) {
-  Registration registration(0, 1, false);
+TEST(WorkerRegistrationTest, AFailureEndsTheWait) {
+  WorkerRegistration registration(0, 1, false);
   registration.Failed("the job is over");
   Role role = Role::kUnknown;
   EXPECT_EQ(registration.AwaitRole(kNow, &role).code(), RM_ERR_INTERNAL);

@@ -1,0 +1,83 @@
+#include "collectives/elastic/engine_host.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collectives/elastic/first_view.h"
+#include "collectives/elastic/network_interface.h"
+#include "collectives/nccl/backend_by_memory.h"
+
+namespace ringmaster::elastic {
+namespace {
+
+class RealCommunicators : public engine::CommunicatorFactory {
+ public:
+  explicit RealCommunicators(Endpoint* endpoint) : endpoint_(endpoint) {}
+  Status Create(const CommunicatorOptions& options, std::unique_ptr<Communicator>* out) override {
+    return Communicator::Create(endpoint_, options, out);
+  }
+
+ private:
+  Endpoint* const endpoint_;
+};
+
+}  // namespace
+
+EngineHost::EngineHost(const WorkerOptions& options, engine::StateRegistry* state, PingFacts* facts)
+    : options_(options), state_(state), fixed_world_reports_(facts) {}
+
+void EngineHost::Make(engine::EngineListener* listener) {
+  communicators_ = std::make_unique<RealCommunicators>(endpoint_.get());
+  engine::EngineOptions options;
+  options.communicators = communicators_.get();
+  options.listener = listener;
+  options.state = state_;
+  // Whether it has state is known with the welcome: joiners are told that they have no state then,
+  // before any view.
+  options.has_state = true;
+  options.fusion_bytes = options_.fusion_bytes;
+  options.stall = options_.stall;
+  options.timeline = options_.timeline;
+  // A worker that takes part before it has a tensor of its own: on the GPU that scripts pick for
+  // it.
+  options.make_backend = [device = std::max(0, options_.slot)] {
+    return std::make_unique<nccl::BackendByMemory>(nccl::ThisMachinesGpu, device, nccl::Limits());
+  };
+  engine_ = std::make_unique<engine::Engine>(options);
+  fixed_world_reports_.Attach(engine_.get());
+}
+
+Status EngineHost::StartInJob(engine::EngineListener* listener) {
+  Endpoint::Options endpoint;
+  endpoint.bind = FreePortOf(options_.bind);
+  endpoint.job = options_.job;
+  endpoint.shared_memory = options_.shared_memory;
+  endpoint.encrypt = options_.encrypt;
+  if (Status s = Endpoint::Create(endpoint, &endpoint_); !s.ok()) return s;
+  Make(listener);
+  return {};
+}
+
+Status EngineHost::StartAlone() {
+  engine::View view = FirstView();
+  view.peers.resize(1);
+  view.workers = {"this process"};
+  view.self = 0;
+  return EnterOnlyView(std::move(view), Clock::time_point::max());
+}
+
+Status EngineHost::StartInFixedWorld(Clock::time_point deadline) {
+  if (Status s = process_manager::Open(options_.launch, &launcher_); !s.ok()) return s;
+  engine::View view;
+  Status founded = FoundWorld(launcher_.get(), options_, deadline, &endpoint_, &view);
+  if (!founded.ok()) return founded;
+  return EnterOnlyView(std::move(view), deadline);
+}
+
+Status EngineHost::EnterOnlyView(engine::View view, Clock::time_point deadline) {
+  Make(&fixed_world_reports_);
+  engine_->PostView(std::move(view));
+  return engine_->AwaitEntered(deadline);
+}
+
+}  // namespace ringmaster::elastic

@@ -1,0 +1,64 @@
+// The engine of this worker and what it stands on: the endpoint at which the others reach it, what
+// makes its communicators, and, where there is no sidecar, the only view that there will be.
+//
+// Thread rule: one of the Start functions, once; then any thread.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "collectives/elastic/fixed_world.h"
+#include "collectives/elastic/options.h"
+#include "collectives/elastic/ping_facts.h"
+#include "collectives/engine/engine.h"
+#include "collectives/process_manager/process_manager.h"
+#include "ringmaster/endpoint.h"
+
+namespace ringmaster::elastic {
+
+class EngineHost {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // All outlive it.
+  EngineHost(const WorkerOptions& options, engine::StateRegistry* state, PingFacts* facts);
+  EngineHost(const EngineHost&) = delete;
+  EngineHost& operator=(const EngineHost&) = delete;
+
+  // In a job: without a view, which its sidecar will give it. `listener` hears what the engine
+  // says.
+  Status StartInJob(engine::EngineListener* listener);
+  // In a view of this process alone.
+  Status StartAlone();
+  // In the view of all processes that an MPI launcher has started. Returns when all are here.
+  Status StartInFixedWorld(Clock::time_point deadline);
+
+  // Null before the start, and after Close() and End().
+  engine::Engine* engine() const { return engine_.get(); }
+  // Null: this process is alone.
+  Endpoint* endpoint() const { return endpoint_.get(); }
+  // The engine does nothing any more.
+  void Close() {
+    if (engine_) engine_->Close();
+  }
+  // It is gone. After Close(), and when nobody else uses it.
+  void End() { engine_.reset(); }
+  // Lets go of the MPI launcher. Not earlier than the first shutdown: a script that calls MPI
+  // begins with it, too, and can't after its leave.
+  void LeaveLauncher() { launcher_.reset(); }
+
+ private:
+  void Make(engine::EngineListener* listener);
+  Status EnterOnlyView(engine::View view, Clock::time_point deadline);
+
+  const WorkerOptions& options_;
+  engine::StateRegistry* const state_;
+  // Null: no MPI launcher has started this process, or it has been left.
+  std::unique_ptr<process_manager::ProcessManager> launcher_;
+  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<engine::CommunicatorFactory> communicators_;
+  FixedWorldReports fixed_world_reports_;  // where there is no sidecar
+  std::unique_ptr<engine::Engine> engine_;
+};
+
+}  // namespace ringmaster::elastic
