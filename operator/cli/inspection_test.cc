@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "common/http/server.h"
-#include "operator/local/in_memory_api.h"
-#include "operator/local/store.h"
+#include "operator/local/store/in_memory_api.h"
+#include "operator/local/store/store.h"
 
 namespace ringmaster::cli {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "common/ring_key/ring_key.h"
 #include "operator/kube/base64.h"
-#include "operator/local/in_memory_api.h"
-#include "operator/local/store.h"
+#include "operator/local/store/in_memory_api.h"
+#include "operator/local/store/store.h"
 #include "tests/support/temp_dir.h"
 
 namespace ringmaster::cli {

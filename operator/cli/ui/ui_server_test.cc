@@ -8,8 +8,8 @@
 #include <future>
 #include <thread>
 
-#include "operator/local/in_memory_api.h"
-#include "operator/local/store.h"
+#include "operator/local/store/in_memory_api.h"
+#include "operator/local/store/store.h"
 
 namespace ringmaster::ui {
 namespace {
