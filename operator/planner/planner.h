@@ -20,42 +20,12 @@
 #pragma once
 
 #include "operator/planner/decision.h"
+#include "operator/planner/questions.h"
 #include "operator/planner/snapshot.h"
+#include "operator/planner/timings.h"
 
 namespace ringmaster::planner {
 
-// After minReplicas pods are ready, how long the others are waited for since the last of them
-// became ready.
-inline constexpr std::chrono::seconds kSettle{3};
-// A pod that ended with 0: how long its sidecar's word that all ranks agreed to end may take.
-inline constexpr std::chrono::seconds kFinishGrace{10};
-
-// So long an operator that has taken a job over waits for sidecars before their silence means
-// anything: they may need 10 s to notice that the former one is gone, and some more to find it.
-inline constexpr std::chrono::seconds kSidecarsReturn{20};
-
-// No view was able to train for so long: then, and only then, there is a recovery from quorum loss.
-inline constexpr std::chrono::seconds kStallPatience{5};
-// For so long that nobody trains is not even said.
-inline constexpr std::chrono::seconds kStallSaid{1};
-
 Decision Plan(const Snapshot& snapshot);
-
-// What the recovery under way comes to; the first view of the lineage, or null and which members it
-// waits for. The reports must be older than the list of pods.
-struct QuorumRecovery {
-  membership::ViewPtr view;
-  bool nobody_holds = false;         // from the checkpoint, as soon as enough are ready
-  std::vector<std::string> waits;    // for people: "digits-worker-2 on node-b"
-  std::vector<std::string> unheard;  // of these: nobody hears them; the others will answer
-  std::vector<std::string> ignored;  // the same, where onQuorumLoss does not wait for them
-};
-QuorumRecovery EvaluateRecovery(const Snapshot& snapshot);
-
-// The job is about to end, or its last pods have ended and are yet to be judged: a queue that takes
-// its pods away waits for that, because it takes less time than to begin again.
-bool EndComesFirst(const Snapshot& snapshot);
-
-std::string PodName(const std::string& job, int index);
 
 }  // namespace ringmaster::planner
