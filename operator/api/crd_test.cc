@@ -13,7 +13,7 @@
 #include "operator/api/horovod_job.h"
 #include "operator/api/pod_template.h"
 #include "operator/kube/yaml.h"
-#include "operator/local/schema.h"
+#include "operator/local/store/schema.h"
 
 namespace ringmaster::api {
 namespace {

@@ -16,8 +16,8 @@
 #include "common/membership/view_json.h"
 #include "operator.grpc.pb.h"
 #include "operator/app/operator_identity.h"
-#include "operator/local/in_memory_api.h"
-#include "operator/local/store.h"
+#include "operator/local/store/in_memory_api.h"
+#include "operator/local/store/store.h"
 #include "tests/support/temp_dir.h"
 
 namespace ringmaster::app {

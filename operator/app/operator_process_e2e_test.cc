@@ -14,9 +14,9 @@
 #include "operator/app/leader_label.h"
 #include "operator/app/testing/running_operator.h"
 #include "operator/kube/base64.h"
-#include "operator/local/in_memory_api.h"
-#include "operator/local/rest_server.h"
-#include "operator/local/store.h"
+#include "operator/local/server/rest_server.h"
+#include "operator/local/store/in_memory_api.h"
+#include "operator/local/store/store.h"
 #include "operator/runtime/leader_election.h"
 #include "tests/support/temp_dir.h"
 

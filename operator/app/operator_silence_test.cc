@@ -13,8 +13,8 @@
 
 #include "common/rpc/keep_alive.h"
 #include "operator/app/operator_link.h"
-#include "operator/local/in_memory_api.h"
-#include "operator/local/store.h"
+#include "operator/local/store/in_memory_api.h"
+#include "operator/local/store/store.h"
 #include "sidecar/net/address.h"
 #include "sidecar/rendezvous/operator_client.h"
 

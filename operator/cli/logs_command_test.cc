@@ -9,8 +9,8 @@
 #include <fstream>
 #include <memory>
 
-#include "operator/local/in_memory_api.h"
-#include "operator/local/store.h"
+#include "operator/local/store/in_memory_api.h"
+#include "operator/local/store/store.h"
 #include "tests/support/temp_dir.h"
 
 namespace ringmaster::cli {

@@ -20,7 +20,7 @@
 #include "operator/cli/signals.h"
 #include "operator/kube/base64.h"
 #include "operator/kube/kube_client.h"
-#include "operator/local/node_process.h"
+#include "operator/kubelet/node_process.h"
 
 extern char** environ;
 
@@ -84,13 +84,13 @@ Outcome<std::optional<pid_t>> FindLiving(const RunPaths& paths, const std::strin
   return std::nullopt;
 }
 
-const char* TextOf(local::NodeEnd end) {
+const char* TextOf(kubelet::NodeEnd end) {
   switch (end) {
-    case local::NodeEnd::kReleased:
+    case kubelet::NodeEnd::kReleased:
       return "the run has ended";
-    case local::NodeEnd::kSignal:
+    case kubelet::NodeEnd::kSignal:
       return "a signal";
-    case local::NodeEnd::kAbandoned:
+    case kubelet::NodeEnd::kAbandoned:
       return "the machine that started the run has not answered for too long";
   }
   return "";
@@ -105,25 +105,25 @@ Outcome<void> Serve(const NodeCommandOptions& options, const fs::path& bin_dir,
   const std::shared_ptr<kube::KubeApi> api = std::move(*client);
   auto environment = Environment(api.get());
   if (!environment) return tl::unexpected(FromKube(environment.error()));
-  auto node = local::NodeProcess::Start({.name = options.name,
-                                         .address = options.address,
-                                         .pods = options.pods,
-                                         .run_dir = dir.path(),
-                                         .bin_dir = bin_dir,
-                                         .environment = std::move(*environment),
-                                         .abandon_after = options.abandon_after,
-                                         .again = options.again},
-                                        api);
+  auto node = kubelet::NodeProcess::Start({.name = options.name,
+                                           .address = options.address,
+                                           .pods = options.pods,
+                                           .run_dir = dir.path(),
+                                           .bin_dir = bin_dir,
+                                           .environment = std::move(*environment),
+                                           .abandon_after = options.abandon_after,
+                                           .again = options.again},
+                                          api);
   if (!node) return tl::unexpected(FromKube(node.error()));
   const SignalThread signals([&node](int, int) { (*node)->RequestStop(); });
   spdlog::info("node runs name={} address={}", options.name, options.address);
   ready(fmt::format("ready {} {}", getpid(), dir.path().string()));
-  const local::NodeResult result = (*node)->Await(kNodeGrace);
+  const kubelet::NodeResult result = (*node)->Await(kNodeGrace);
   spdlog::info("node ends: {}{}", TextOf(result.end),
                result.logs_sent ? "" : "; not all of its logs could be sent");
   // The logs are kept if only this machine has them.
   RunDirectory::Clean(dir.path(), dir.ours(),
-                      result.end == local::NodeEnd::kAbandoned || !result.logs_sent);
+                      result.end == kubelet::NodeEnd::kAbandoned || !result.logs_sent);
   return {};
 }
 

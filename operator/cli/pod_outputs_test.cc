@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "common/sync/pause.h"
-#include "operator/local/in_memory_api.h"
-#include "operator/local/store.h"
+#include "operator/local/store/in_memory_api.h"
+#include "operator/local/store/store.h"
 
 namespace ringmaster::cli {
 namespace {

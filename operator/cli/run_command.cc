@@ -29,8 +29,8 @@
 #include "operator/cli/ui_command.h"
 #include "operator/kube/base64.h"
 #include "operator/kube/file.h"
+#include "operator/kubelet/parent_death_watchdog.h"
 #include "operator/local/local_cluster.h"
-#include "operator/local/parent_death_watchdog.h"
 
 extern char** environ;
 
@@ -79,7 +79,7 @@ std::string AllLogs(const fs::path& run_dir) { return "All logs: " + (run_dir / 
 
 // Runs on the signal thread, so it must not use a stream that another thread may have locked.
 [[noreturn]] void EndAtOnce(const fs::path& run_dir) {
-  local::ParentDeathWatchdog::LeaveLogs(run_dir);
+  kubelet::ParentDeathWatchdog::LeaveLogs(run_dir);
   dprintf(STDERR_FILENO, "%sringmaster: interrupted again: ended at once\n%s\n",
           isatty(STDERR_FILENO) ? "\n" : "", AllLogs(run_dir).c_str());
   _exit(static_cast<int>(ExitCode::kInterrupted));

@@ -8,8 +8,8 @@
 #include "operator/api/labels.h"
 #include "operator/api/testing/job_object.h"
 #include "operator/api/time.h"
-#include "operator/local/in_memory_api.h"
-#include "operator/local/store.h"
+#include "operator/local/store/in_memory_api.h"
+#include "operator/local/store/store.h"
 
 namespace ringmaster::cli {
 namespace {

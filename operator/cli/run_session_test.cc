@@ -16,8 +16,8 @@
 
 #include "operator/api/labels.h"
 #include "operator/cli/pod_log.h"
-#include "operator/local/in_memory_api.h"
-#include "operator/local/store.h"
+#include "operator/local/store/in_memory_api.h"
+#include "operator/local/store/store.h"
 #include "tests/support/temp_dir.h"
 
 namespace ringmaster::cli {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "operator/controllers/slim_objects.h"
-#include "operator/local/in_memory_api.h"
-#include "operator/local/store.h"
+#include "operator/local/store/in_memory_api.h"
+#include "operator/local/store/store.h"
 #include "operator/runtime/informer.h"
 #include "tests/support/until.h"
 

@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "operator/api/labels.h"
-#include "operator/local/in_memory_api.h"
-#include "operator/local/store.h"
+#include "operator/local/store/in_memory_api.h"
+#include "operator/local/store/store.h"
 #include "operator/planner/planner.h"
 #include "operator/planner/proof.h"
 

@@ -10,8 +10,8 @@
 
 #include "common/membership/message_json.h"
 #include "common/membership/state_json.h"
-#include "operator/local/in_memory_api.h"
-#include "operator/local/store.h"
+#include "operator/local/store/in_memory_api.h"
+#include "operator/local/store/store.h"
 
 namespace ringmaster::controllers {
 namespace {

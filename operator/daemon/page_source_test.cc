@@ -11,8 +11,8 @@
 #include "common/ring_key/ring_key.h"
 #include "common/sync/mutex.h"
 #include "operator/kube/base64.h"
-#include "operator/local/in_memory_api.h"
-#include "operator/local/store.h"
+#include "operator/local/store/in_memory_api.h"
+#include "operator/local/store/store.h"
 
 namespace ringmaster::daemon {
 namespace {

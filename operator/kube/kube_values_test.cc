@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "operator/kube/base64.h"
+#include "operator/kube/dns_names.h"
 #include "operator/kube/file.h"
+#include "operator/kube/random_hex.h"
 #include "operator/kube/rate_limiter.h"
 #include "operator/kube/selectors.h"
 #include "operator/kube/yaml.h"
@@ -139,6 +141,27 @@ TEST(YamlTest, ATokenThatBeginsNothingEndsTheReading) {
     (void)YamlToJson(text);
   }
   EXPECT_FALSE(YamlToJson(", :a]\nb: {<<: {c: 0x1F}\n").has_value());
+}
+
+TEST(DnsNames, ALabelIsANameWithoutDots) {
+  for (const char* good : {"a", "digits-worker-0", "0a"}) EXPECT_TRUE(IsDnsLabel(good)) << good;
+  for (const char* bad : {"", "-a", "a-", "A", "a_b", "a/b"}) {
+    EXPECT_FALSE(IsDnsName(bad)) << bad;
+    EXPECT_FALSE(IsDnsLabel(bad)) << bad;
+  }
+  EXPECT_TRUE(IsDnsName("ringmaster.dev"));
+  EXPECT_FALSE(IsDnsLabel("ringmaster.dev"));
+  EXPECT_TRUE(IsDnsLabel(std::string(63, 'a')));
+  EXPECT_FALSE(IsDnsLabel(std::string(64, 'a')));
+  EXPECT_TRUE(IsDnsName(std::string(253, 'a')));
+  EXPECT_FALSE(IsDnsName(std::string(254, 'a')));
+}
+
+TEST(RandomHexTest, HasTwoDigitsForEachByteAndIsAnotherEachTime) {
+  const std::string text = RandomHex(16);
+  EXPECT_EQ(text.size(), 32U);
+  EXPECT_EQ(text.find_first_not_of("0123456789abcdef"), std::string::npos);
+  EXPECT_NE(text, RandomHex(16));
 }
 
 TEST(FileTest, AFileWithoutEndIsRefused) {

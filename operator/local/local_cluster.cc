@@ -10,18 +10,19 @@
 
 #include "operator/kube/base64.h"
 #include "operator/kube/errors.h"
+#include "operator/kube/random_hex.h"
 #include "operator/kube/resources.h"
-#include "operator/local/collected_logs.h"
-#include "operator/local/embedded_crd.h"
-#include "operator/local/in_memory_api.h"
-#include "operator/local/kubelet.h"
+#include "operator/kubelet/kubelet.h"
+#include "operator/kubelet/node_object.h"
+#include "operator/kubelet/parent_death_watchdog.h"
+#include "operator/kubelet/process.h"
 #include "operator/local/node_monitor.h"
-#include "operator/local/node_object.h"
-#include "operator/local/parent_death_watchdog.h"
-#include "operator/local/process.h"
-#include "operator/local/rest_server.h"
 #include "operator/local/scheduler.h"
-#include "operator/local/store.h"
+#include "operator/local/server/collected_logs.h"
+#include "operator/local/server/rest_server.h"
+#include "operator/local/store/embedded_crd.h"
+#include "operator/local/store/in_memory_api.h"
+#include "operator/local/store/store.h"
 
 extern char** environ;
 
@@ -80,7 +81,7 @@ class Cluster : public LocalCluster {
     if (!fs::is_directory(dir, error))
       return Fail("run directory " + dir.string() + " doesn't exist");
     // Before any other thread, so that it holds nothing of ours.
-    auto watchdog = ParentDeathWatchdog::Start(Mark(), dir);
+    auto watchdog = kubelet::ParentDeathWatchdog::Start(Mark(), dir);
     if (!watchdog) return Fail(watchdog.error());
     watchdog_ = std::move(*watchdog);
     for (const char* sub : {"pods", "logs"}) {
@@ -134,19 +135,20 @@ class Cluster : public LocalCluster {
 
   void AddNodes() {
     for (int i = 0; i < options_.nodes; ++i) {
-      (void)store_->Create(kube::Nodes(), "",
-                           MakeNode({.name = "local-" + std::to_string(i), .cpus = options_.cpus}));
+      (void)store_->Create(
+          kube::Nodes(), "",
+          kubelet::MakeNode({.name = "local-" + std::to_string(i), .cpus = options_.cpus}));
     }
   }
 
   void MakeKubelet() {
-    RunnerOptions runner;
+    kubelet::RunnerOptions runner;
     runner.run_dir = fs::absolute(options_.run_dir);
     runner.bin_dir = fs::absolute(options_.bin_dir);
     runner.run_mark = Mark();
     runner.server_is_here = true;
     for (char** e = environ; *e; ++e) runner.machine_env.push_back(*e);
-    kubelet_ = std::make_unique<Kubelet>(runner, std::make_shared<InMemoryApi>(store_));
+    kubelet_ = std::make_unique<kubelet::Kubelet>(runner, std::make_shared<InMemoryApi>(store_));
   }
 
   // A node that sees its object deleted ends its pods, and lets go of the object when they have
@@ -190,7 +192,7 @@ class Cluster : public LocalCluster {
     options.address = options_.address;
     options.port = options_.port;
     options.tls = *tls;
-    options.token = RandomHex(32);
+    options.token = kube::RandomHex(32);
     options.crd_yaml = kEmbeddedCrd;
     options.review = options_.review;
     std::string token = options.token;
@@ -213,11 +215,11 @@ class Cluster : public LocalCluster {
 
   const LocalClusterOptions options_;
   const std::string id_;
-  std::unique_ptr<ParentDeathWatchdog> watchdog_;
+  std::unique_ptr<kubelet::ParentDeathWatchdog> watchdog_;
   std::shared_ptr<Store> store_;
-  std::unique_ptr<Kubelet> kubelet_;          // null: nodes are other processes
-  std::unique_ptr<CollectedLogs> collected_;  // null: there is a kubelet here
-  std::unique_ptr<NodeMonitor> monitor_;      // null: there is a kubelet here
+  std::unique_ptr<kubelet::Kubelet> kubelet_;  // null: nodes are other processes
+  std::unique_ptr<CollectedLogs> collected_;   // null: there is a kubelet here
+  std::unique_ptr<NodeMonitor> monitor_;       // null: there is a kubelet here
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<RestServer> server_;
   bool stopped_ = false;
@@ -228,7 +230,7 @@ class Cluster : public LocalCluster {
 
 kube::Result<std::unique_ptr<LocalCluster>> LocalCluster::Start(
     const LocalClusterOptions& options) {
-  auto cluster = std::make_unique<Cluster>(options, RandomHex(8));
+  auto cluster = std::make_unique<Cluster>(options, kube::RandomHex(8));
   if (auto ok = cluster->Start(); !ok) return tl::unexpected(ok.error());
   return cluster;
 }

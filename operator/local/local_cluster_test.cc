@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "operator/kube/kube_client.h"
-#include "operator/local/process.h"
+#include "operator/kubelet/process.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/until.h"
 
@@ -212,7 +212,7 @@ TEST_F(LocalClusterTest, NothingIsLeftWhenTheProcessIsKilled) {
     pod["spec"]["containers"][0]["env"] = {
         {{"name", "CLUSTER_TEST_MARK"}, {"value", dir_.filename().string()}}};
     if (!(*api)->Create(kube::Pods(), "default", pod)) _exit(1);
-    if (!Until([&] { return ProcessesWithEntry(mark).size() >= 3; })) _exit(1);
+    if (!Until([&] { return kubelet::ProcessesWithEntry(mark).size() >= 3; })) _exit(1);
     (void)!write(ready[1], "x", 1);
     pause();
     _exit(0);
@@ -221,10 +221,11 @@ TEST_F(LocalClusterTest, NothingIsLeftWhenTheProcessIsKilled) {
   close(ready[1]);
   ASSERT_EQ(read(ready[0], &word, 1), 1) << "the child didn't come up";
   // One may have been counted twice, while it was just being forked.
-  EXPECT_TRUE(Until([&] { return ProcessesWithEntry(mark).size() >= 3; }));
+  EXPECT_TRUE(Until([&] { return kubelet::ProcessesWithEntry(mark).size() >= 3; }));
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
-  EXPECT_TRUE(Until([&] { return ProcessesWithEntry(mark).empty() && !fs::exists(dir_); }));
+  EXPECT_TRUE(
+      Until([&] { return kubelet::ProcessesWithEntry(mark).empty() && !fs::exists(dir_); }));
   close(ready[0]);
 }
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "operator/local/store.h"
+#include "operator/local/store/store.h"
 
 namespace ringmaster::local {
 

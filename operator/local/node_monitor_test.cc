@@ -4,7 +4,7 @@
 
 #include "common/fields/fields.h"
 #include "operator/kube/resources.h"
-#include "operator/local/node_object.h"
+#include "operator/kubelet/node_object.h"
 
 namespace ringmaster::local {
 namespace {
@@ -14,7 +14,7 @@ using std::chrono::seconds;
 class NodeMonitorTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(store_->Create(kube::Nodes(), "", MakeNode({.name = "b-1"})));
+    ASSERT_TRUE(store_->Create(kube::Nodes(), "", kubelet::MakeNode({.name = "b-1"})));
   }
   void Beat(const std::string& at) {
     auto node = store_->Get(kube::Nodes(), "", "b-1");

@@ -6,7 +6,7 @@
 #include <memory>
 #include <thread>
 
-#include "operator/local/store.h"
+#include "operator/local/store/store.h"
 
 namespace ringmaster::local {
 

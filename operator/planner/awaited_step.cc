@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "operator/planner/plan_context.h"
+#include "operator/planner/phases.h"
 
 namespace ringmaster::planner {
 namespace {
@@ -24,25 +24,25 @@ std::optional<Time> AwaitedSince(const Snapshot& in) {
 
 std::string NoStepSince(Time since) { return "no step has ended since " + api::FormatTime(since); }
 
-std::vector<std::string> Leavers(const PlanContext& plan) {
+std::vector<std::string> Leavers(const Snapshot& in, const PodSets& pods) {
   std::vector<std::string> names;
-  for (const PodFacts* pod : plan.leaving) {
+  for (const PodFacts* pod : pods.leaving) {
     const bool told = pod->drain_since || pod->deleting;
-    if (told && InView(plan.in, pod->uid)) names.push_back(pod->name);
+    if (told && InView(in, pod->uid)) names.push_back(pod->name);
   }
   return names;
 }
 
-// Pods outside the view that are ready to join it, and members with a worker that is.
-std::vector<std::string> Joiners(const PlanContext& plan) {
+// Pods outside of the view that are ready to join it, and members with a worker that is.
+std::vector<std::string> Joiners(const Snapshot& in) {
   std::vector<std::string> names;
-  for (const SidecarFacts& sidecar : plan.in.sidecars) {
-    const PodFacts* pod = FindPod(plan.in, sidecar.pod_uid);
-    if (!sidecar.connected || !sidecar.ready || LacksState(plan.in, sidecar)) continue;
+  for (const SidecarFacts& sidecar : in.sidecars) {
+    const PodFacts* pod = FindPod(in, sidecar.pod_uid);
+    if (!sidecar.connected || !sidecar.ready || LacksState(in, sidecar)) continue;
     if (pod == nullptr || pod->leaving() || pod->ended()) continue;
     const auto& workers = sidecar.candidate.workers;
     const bool waits = std::any_of(workers.begin(), workers.end(), [&](const auto& worker) {
-      return worker.ready && plan.in.view->FindRank(pod->uid, worker.slot, worker.incarnation) < 0;
+      return worker.ready && in.view->FindRank(pod->uid, worker.slot, worker.incarnation) < 0;
     });
     if (waits) names.push_back(sidecar.pod_name);
   }
@@ -50,9 +50,9 @@ std::vector<std::string> Joiners(const PlanContext& plan) {
   return names;
 }
 
-// "the drain of a and the join of b wait"; empty if no known pod waits.
-std::string WhoWaits(const PlanContext& plan) {
-  const auto leavers = Leavers(plan), joiners = Joiners(plan);
+// "the drain of a and the join of b wait"; empty: nobody that is known does.
+std::string WhoWaits(const Snapshot& in, const PodSets& pods) {
+  const auto leavers = Leavers(in, pods), joiners = Joiners(in);
   std::string text;
   if (!leavers.empty()) text += "the drain of " + Names(leavers);
   if (!leavers.empty() && !joiners.empty()) text += " and ";
@@ -61,15 +61,16 @@ std::string WhoWaits(const PlanContext& plan) {
   return text + (leavers.empty() || joiners.empty() ? " waits" : " wait");
 }
 
-// Empty if nothing waits, or not for long.
-std::string Describe(PlanContext& plan) {
-  const bool trains = plan.in.view != nullptr && plan.in.view->train && !plan.outcome.ended() &&
-                      !plan.suspended && !plan.finishing;
-  const std::optional<Time> since = trains ? AwaitedSince(plan.in) : std::nullopt;
-  const std::string who = since ? WhoWaits(plan) : "";
+// Empty: nothing waits, or not for long.
+std::string Describe(const Snapshot& in, const JobState& state, const PodSets& pods,
+                     DecisionDraft& out) {
+  const bool trains = in.view != nullptr && in.view->train && !state.outcome.ended() &&
+                      !state.suspended && !state.finishing;
+  const std::optional<Time> since = trains ? AwaitedSince(in) : std::nullopt;
+  const std::string who = since ? WhoWaits(in, pods) : "";
   if (who.empty()) return "";
-  if (plan.in.now < *since + kLongStep) {
-    plan.LookAgainAt(*since + kLongStep);
+  if (in.now < *since + kLongStep) {
+    out.LookAgainAt(*since + kLongStep);
     return "";
   }
   return fmt::format("{}: {} for the next state.commit() or optimizer.step()", NoStepSince(*since),
@@ -78,24 +79,25 @@ std::string Describe(PlanContext& plan) {
 
 }  // namespace
 
-void SetNoStepEnds(PlanContext& plan) {
-  const std::string message = Describe(plan);
-  const bool before = plan.out.status.Is(kNoStepEnds);
+void SetNoStepEnds(const Snapshot& in, const JobState& state, const PodSets& pods,
+                   DecisionDraft& out) {
+  const std::string message = Describe(in, state, pods, out);
+  const bool before = out.status.Is(kNoStepEnds);
   if (message.empty()) {
     if (before) {
-      SetCondition(plan, kNoStepEnds, false, "NothingWaits", "nothing waits for a step's end");
+      SetCondition(in, out, kNoStepEnds, false, "NothingWaits", "nothing waits for a step's end");
     }
     return;
   }
-  SetCondition(plan, kNoStepEnds, true, kNoStepEnds, message);
-  if (!before) plan.AddEvent(true, kNoStepEnds, message);
+  SetCondition(in, out, kNoStepEnds, true, kNoStepEnds, message);
+  if (!before) out.AddEvent(true, kNoStepEnds, message);
 }
 
-std::string WhyNotLeft(const PlanContext& plan, const PodFacts& pod) {
-  std::vector<std::string> causes = DescribeStalls(plan.in);
-  if (const auto since = AwaitedSince(plan.in)) causes.insert(causes.begin(), NoStepSince(*since));
+std::string WhyNotLeft(const Snapshot& in, const PodFacts& pod) {
+  std::vector<std::string> causes = DescribeStalls(in);
+  if (const auto since = AwaitedSince(in)) causes.insert(causes.begin(), NoStepSince(*since));
   if (!causes.empty()) return fmt::format("{}", fmt::join(causes, "; "));
-  const SidecarFacts* sidecar = FindSidecar(plan.in, pod.uid);
+  const SidecarFacts* sidecar = FindSidecar(in, pod.uid);
   return sidecar != nullptr && sidecar->connected
              ? "its sidecar has not said why (does it stand still?)"
              : "its sidecar has no connection to the operator";

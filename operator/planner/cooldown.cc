@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "operator/api/exit_code.h"
-#include "operator/planner/plan_context.h"
+#include "operator/planner/phases.h"
 
 namespace ringmaster::planner {
 namespace {
@@ -25,8 +25,8 @@ bool IsNodesFault(const std::string& reason) {
   return std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end();
 }
 
-std::chrono::seconds Cooldown(const PlanContext& plan) {
-  return std::chrono::seconds(plan.in.job.spec.failure_policy.node_cooldown_seconds);
+std::chrono::seconds Cooldown(const Snapshot& in) {
+  return std::chrono::seconds(in.job.spec.failure_policy.node_cooldown_seconds);
 }
 
 bool IsAvoided(const api::TroubledNode& node, Time now) {
@@ -34,63 +34,64 @@ bool IsAvoided(const api::TroubledNode& node, Time now) {
   return until && *until > now;
 }
 
-// Forgets failures that are older than the cooldown.
-void Forget(PlanContext& plan) {
-  std::erase_if(plan.out.status.troubled_nodes, [&](const api::TroubledNode& node) {
+// What is older than the cooldown is forgotten.
+void Forget(const Snapshot& in, DecisionDraft& out) {
+  std::erase_if(out.status.troubled_nodes, [&](const api::TroubledNode& node) {
     const auto last = api::ParseTime(node.last_failure);
-    return !last || *last + Cooldown(plan) <= plan.in.now;
+    return !last || *last + Cooldown(in) <= in.now;
   });
 }
 
-void Blame(PlanContext& plan, const std::string& name, const std::string& reason, bool at_once) {
-  if (name.empty() || Cooldown(plan).count() == 0) return;
-  Forget(plan);
-  auto& nodes = plan.out.status.troubled_nodes;
+void Blame(const Snapshot& in, DecisionDraft& out, const std::string& name,
+           const std::string& reason, bool at_once) {
+  if (name.empty() || Cooldown(in).count() == 0) return;
+  Forget(in, out);
+  auto& nodes = out.status.troubled_nodes;
   auto node = std::find_if(nodes.begin(), nodes.end(),
                            [&](const api::TroubledNode& n) { return n.name == name; });
   if (node == nodes.end()) node = nodes.insert(nodes.end(), api::TroubledNode{.name = name});
   ++node->failures;
-  node->last_failure = api::FormatTime(plan.in.now);
+  node->last_failure = api::FormatTime(in.now);
   node->reason = reason;
   if (!at_once && node->failures < kDeathsToBlame) return;
-  const bool before = IsAvoided(*node, plan.in.now);
-  node->avoid_until = api::FormatTime(plan.in.now + Cooldown(plan));
+  const bool before = IsAvoided(*node, in.now);
+  node->avoid_until = api::FormatTime(in.now + Cooldown(in));
   if (before) return;
-  plan.AddEvent(
+  out.AddEvent(
       true, "NodeCooldown",
-      fmt::format("new pods avoid node {} for {} s: {}", name, Cooldown(plan).count(),
+      fmt::format("new pods avoid node {} for {} s: {}", name, Cooldown(in).count(),
                   at_once ? reason : fmt::format("{} workers died on it", node->failures)));
 }
 
 }  // namespace
 
-void BlameForPod(PlanContext& plan, const PodFacts& pod) {
-  if (IsNodesFault(pod.reason)) return Blame(plan, pod.node, pod.reason, true);
+void BlameForPod(const Snapshot& in, DecisionDraft& out, const PodFacts& pod) {
+  if (IsNodesFault(pod.reason)) return Blame(in, out, pod.node, pod.reason, true);
   if (!pod.leaving() && pod.exit_code && api::SignalOfExit(*pod.exit_code) && pod.reason.empty()) {
-    Blame(plan, pod.node, "WorkerDied", false);
+    Blame(in, out, pod.node, "WorkerDied", false);
   }
 }
 
-void BlameForExit(PlanContext& plan, const job::WorkerExit& exit) {
+void BlameForExit(const Snapshot& in, DecisionDraft& out, const job::WorkerExit& exit) {
   if (!api::SignalOfExit(exit.exit_code)) return;
-  const auto pod = std::find_if(plan.in.pods.begin(), plan.in.pods.end(),
+  const auto pod = std::find_if(in.pods.begin(), in.pods.end(),
                                 [&](const PodFacts& p) { return p.name == exit.pod_name; });
-  if (pod != plan.in.pods.end()) Blame(plan, pod->node, "WorkerDied", false);
+  if (pod != in.pods.end()) Blame(in, out, pod->node, "WorkerDied", false);
 }
 
-void BlameForSilence(PlanContext& plan, const PodFacts& pod) {
-  // The node stays silent for several reconciles, which is one failure.
-  for (const api::TroubledNode& node : plan.out.status.troubled_nodes) {
-    if (node.name == pod.node && IsAvoided(node, plan.in.now)) return;
+void BlameForSilence(const Snapshot& in, DecisionDraft& out, const PodFacts& pod) {
+  // It stays silent from one look to the next: that is one failure.
+  for (const api::TroubledNode& node : out.status.troubled_nodes) {
+    if (node.name == pod.node && IsAvoided(node, in.now)) return;
   }
-  Blame(plan, pod.node, "NodeUnreachable", true);
+  Blame(in, out, pod.node, "NodeUnreachable", true);
 }
 
-std::vector<std::string> NodesToAvoid(PlanContext& plan) {
-  Forget(plan);
+std::vector<std::string> NodesToAvoid(const Snapshot& in, DecisionDraft& out) {
+  Forget(in, out);
   std::vector<std::string> names;
-  for (const api::TroubledNode& node : plan.out.status.troubled_nodes) {
-    if (IsAvoided(node, plan.in.now)) names.push_back(node.name);
+  for (const api::TroubledNode& node : out.status.troubled_nodes) {
+    if (IsAvoided(node, in.now)) names.push_back(node.name);
   }
   return names;
 }

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "operator/planner/plan_context.h"
+#include "operator/planner/phases.h"
 
 namespace ringmaster::planner {
 namespace {
@@ -22,17 +22,17 @@ constexpr std::chrono::seconds kAnswer{10};
 constexpr std::chrono::seconds kPlacePatience{60};
 constexpr std::chrono::seconds kFirstPause{60};
 
-// Some pods have the job's state. The record with its view outlives the pods, so it doesn't decide:
-// a job that was suspended, or has lost all pods, starts as a gang again.
-bool HasMembers(const PlanContext& plan) {
-  return std::any_of(plan.in.pods.begin(), plan.in.pods.end(), [&](const PodFacts& pod) {
-    return !pod.ended() && !pod.deleting && InView(plan.in, pod.uid);
+// Pods that have the job's state are there. The record, and the view in it, outlive them: a job
+// that was suspended, or has lost all of them, starts as a gang again.
+bool HasMembers(const Snapshot& in) {
+  return std::any_of(in.pods.begin(), in.pods.end(), [&](const PodFacts& pod) {
+    return !pod.ended() && !pod.deleting && InView(in, pod.uid);
   });
 }
 
-std::vector<const PodFacts*> Gated(const PlanContext& plan) {
+std::vector<const PodFacts*> Gated(const PodSets& pods) {
   std::vector<const PodFacts*> gated;
-  for (const PodFacts* pod : plan.active) {
+  for (const PodFacts* pod : pods.active) {
     if (pod->gated) gated.push_back(pod);
   }
   std::sort(gated.begin(), gated.end(),
@@ -40,30 +40,28 @@ std::vector<const PodFacts*> Gated(const PlanContext& plan) {
   return gated;
 }
 
-// Until then a training job doesn't grow because capacity has appeared.
-std::optional<Time> NextGrowth(const PlanContext& plan) {
-  const auto last = api::ParseTime(plan.in.job.status.last_growth_time);
+// The end of the time in which a job that trains doesn't grow because capacity has appeared.
+std::optional<Time> NextGrowth(const Snapshot& in) {
+  const auto last = api::ParseTime(in.job.status.last_growth_time);
   if (!last) return std::nullopt;
-  return *last + std::chrono::seconds(plan.in.job.spec.elastic_policy.resize_interval_seconds);
+  return *last + std::chrono::seconds(in.job.spec.elastic_policy.resize_interval_seconds);
 }
 
-bool IsAllowed(const PlanContext& plan, int pods) {
-  const std::vector<int>& sizes = plan.in.job.spec.elastic_policy.allowed_sizes;
+bool IsAllowed(const Snapshot& in, int pods) {
+  const std::vector<int>& sizes = in.job.spec.elastic_policy.allowed_sizes;
   return sizes.empty() || std::find(sizes.begin(), sizes.end(), pods) != sizes.end();
 }
 
-const char* LeastName(const PlanContext& plan) {
-  return LeastTogether(plan) == plan.in.job.spec.elastic_policy.min_replicas
-             ? "minReplicas"
-             : "the least of allowedSizes";
+const char* LeastName(const Snapshot& in) {
+  return LeastTogether(in) == in.job.spec.elastic_policy.min_replicas ? "minReplicas"
+                                                                      : "the least of allowedSizes";
 }
 
-// The job has stood in line since its pods were first wanted, or since it had to give back what it
-// had.
-Time InLineSince(const PlanContext& plan) {
-  const api::Status& status = plan.in.job.status;
-  // In whole seconds, as in the status, so that a repeated request is identical.
-  const Time now = std::chrono::floor<std::chrono::seconds>(plan.in.now);
+// It stands in line since its pods were first wanted, or since it had to give back what it had.
+Time InLineSince(const Snapshot& in) {
+  const api::Status& status = in.job.status;
+  // Whole seconds, as the status has them: what is asked for twice is the same.
+  const Time now = std::chrono::floor<std::chrono::seconds>(in.now);
   const Time start = api::ParseTime(status.start_time).value_or(now);
   return std::max(start, api::ParseTime(status.last_given_back_time).value_or(start));
 }
@@ -77,37 +75,35 @@ struct Candidates {
   std::size_t size() const { return gated.size() + creates; }
 };
 
-// A growth that the operator chooses, and not the response to a user or the replacement of a lost
-// pod.
-bool IsGrowth(const PlanContext& plan, const Candidates& candidates, std::size_t i) {
+// A growth of the operator's own choice, not the answer to a user nor the successor of a lost pod.
+bool IsGrowth(const Snapshot& in, const Candidates& candidates, std::size_t i) {
   if (!candidates.join_members || i >= candidates.gated.size()) return false;
-  if (candidates.started + i < plan.in.view->pods.size()) return false;
-  return plan.in.now - candidates.gated[i]->created > kAnswer;
+  if (candidates.started + i < in.view->pods.size()) return false;
+  return in.now - candidates.gated[i]->created > kAnswer;
 }
 
-// The numbers of candidates that are of use together, ascending.
-std::vector<int> SizesOfUse(const PlanContext& plan, const Candidates& candidates, bool may_grow) {
+// How many of the candidates are of use together, ascending.
+std::vector<int> SizesOfUse(const Snapshot& in, const Candidates& candidates, bool may_grow) {
   std::vector<int> sizes;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (!may_grow && IsGrowth(plan, candidates, i)) break;
+    if (!may_grow && IsGrowth(in, candidates, i)) break;
     const int pods = candidates.started + static_cast<int>(i) + 1;
-    if (pods >= LeastTogether(plan) && IsAllowed(plan, pods))
-      sizes.push_back(static_cast<int>(i) + 1);
+    if (pods >= LeastTogether(in) && IsAllowed(in, pods)) sizes.push_back(static_cast<int>(i) + 1);
   }
   return sizes;
 }
 
-// Lets the first `count` candidates start; returns true if that is a growth.
-bool LetStart(PlanContext& plan, const Candidates& candidates, int count) {
+// The first `count` of the candidates may start; true: that is a growth.
+bool LetStart(const Snapshot& in, DecisionDraft& out, const Candidates& candidates, int count) {
   bool grew = false;
-  const std::string domain = plan.in.gang_fit ? plan.in.gang_fit->domain : "";
+  const std::string domain = in.gang_fit ? in.gang_fit->domain : "";
   for (int i = 0; i < count; ++i) {
     const auto at = static_cast<std::size_t>(i);
     if (at < candidates.gated.size()) {
-      plan.out.admits.push_back({candidates.gated[at]->name, candidates.gated[at]->uid, domain});
-      grew = grew || IsGrowth(plan, candidates, at);
+      out.admits.push_back({candidates.gated[at]->name, candidates.gated[at]->uid, domain});
+      grew = grew || IsGrowth(in, candidates, at);
     } else {
-      PodCreate& create = plan.out.creates[at - candidates.gated.size()];
+      PodCreate& create = out.creates[at - candidates.gated.size()];
       create.granted = true;
       create.domain = domain;
     }
@@ -115,89 +111,88 @@ bool LetStart(PlanContext& plan, const Candidates& candidates, int count) {
   return grew;
 }
 
-// Sets how many of the creates must succeed, and which pods are deleted if they don't. Members of a
-// view are kept, because they have the job's state.
-void SetLeastCreates(PlanContext& plan, const Candidates& candidates, int admitted) {
+// How many of the creates have to be made, and what goes with them if they can't. Members of a view
+// have the job's state: they stay.
+void SetLeastCreates(const Snapshot& in, const PodSets& pods, DecisionDraft& out,
+                     const Candidates& candidates, int admitted) {
   const int gated = std::min(admitted, static_cast<int>(candidates.gated.size()));
-  plan.out.least_creates = std::max(0, LeastTogether(plan) - candidates.started - gated);
-  if (plan.out.least_creates == 0 || candidates.join_members) return;
-  for (const PodFacts* pod : plan.active) {
-    if (!pod->gated) plan.out.useless_alone.push_back({pod->name, pod->uid, "NotAllCouldBeMade"});
+  out.least_creates = std::max(0, LeastTogether(in) - candidates.started - gated);
+  if (out.least_creates == 0 || candidates.join_members) return;
+  for (const PodFacts* pod : pods.active) {
+    if (!pod->gated) out.useless_alone.push_back({pod->name, pod->uid, "NotAllCouldBeMade"});
   }
 }
 
-// "in rack=b: " if the pods have to be in one domain; else empty.
-std::string InItsDomain(const PlanContext& plan) {
-  const api::TopologyPolicy& topology = plan.in.job.spec.run_policy.scheduling_policy.topology;
-  const std::string& domain = plan.in.gang_fit->domain;
+// "in rack=b, " where the pods have to be together and are counted there; else nothing.
+std::string InItsDomain(const Snapshot& in) {
+  const api::TopologyPolicy& topology = in.job.spec.run_policy.scheduling_policy.topology;
+  const std::string& domain = in.gang_fit->domain;
   if (!topology.required || domain.empty()) return "";
   return fmt::format("in {}={}: ", topology.label, domain);
 }
 
-void ExplainGates(PlanContext& plan, const Candidates& candidates, std::size_t left,
-                  bool held_back) {
-  const int least = LeastTogether(plan);
+void ExplainGates(const Snapshot& in, WaitReasons& why, DecisionDraft& out,
+                  const Candidates& candidates, std::size_t left, bool held_back) {
+  const int least = LeastTogether(in);
   if (held_back) {
-    plan.gated_why =
+    why.gated_why =
         fmt::format("{} wait until resizeIntervalSeconds ({}) have passed since the job last grew",
-                    Plural(left, "pod"), plan.in.job.spec.elastic_policy.resize_interval_seconds);
-    return plan.LookAgainAt(*NextGrowth(plan));
+                    Plural(left, "pod"), in.job.spec.elastic_policy.resize_interval_seconds);
+    return out.LookAgainAt(*NextGrowth(in));
   }
-  plan.LookAgainAt(plan.in.now + kLookForCapacity);
-  plan.no_capacity = plan.in.gang_fit->decided;
-  if (!plan.in.gang_fit->leavers.empty()) plan.leavers = WhoLeaves(plan.in);
-  if (!plan.no_capacity) {
-    plan.gated_why = fmt::format("{} wait: the job stands in line", Plural(left, "pod"));
+  out.LookAgainAt(in.now + kLookForCapacity);
+  why.no_capacity = in.gang_fit->decided;
+  if (!in.gang_fit->leavers.empty()) why.leavers = WhoLeaves(in);
+  if (!why.no_capacity) {
+    why.gated_why = fmt::format("{} wait: the job stands in line", Plural(left, "pod"));
     return;
   }
-  const int fit = plan.in.gang_fit->tried;
-  plan.gated_why = plan.in.gang_fit->fit >= least - candidates.started
-                       ? fmt::format("{} wait for room: {}{}", Plural(left, "pod"),
-                                     InItsDomain(plan), plan.in.gang_fit->why)
-                       : fmt::format("{} is {}, so that many have to fit together, and {} do: {}{}",
-                                     LeastName(plan), least, candidates.started + fit,
-                                     InItsDomain(plan), plan.in.gang_fit->why);
+  const int fit = in.gang_fit->tried;
+  why.gated_why = in.gang_fit->fit >= least - candidates.started
+                      ? fmt::format("{} wait for room: {}{}", Plural(left, "pod"), InItsDomain(in),
+                                    in.gang_fit->why)
+                      : fmt::format("{} is {}, so that many have to fit together, and {} do: {}{}",
+                                    LeastName(in), least, candidates.started + fit, InItsDomain(in),
+                                    in.gang_fit->why);
 }
 
-// The capacity cache saw room that the Kubernetes scheduler doesn't see. The second time in a row
-// that is no accident, so the pauses between tries grow.
-std::optional<Time> NextTry(const PlanContext& plan) {
-  const api::Status& status = plan.in.job.status;
+// What the nodes have free was counted, and the scheduler sees it otherwise. The second time in a
+// row that is no accident, and to try it again and again helps nobody.
+std::optional<Time> NextTry(const Snapshot& in) {
+  const api::Status& status = in.job.status;
   const auto last = api::ParseTime(status.last_given_back_time);
   if (!last || status.times_given_back < 2) return std::nullopt;
   const int doublings = std::min(status.times_given_back - 2, 5);
   return *last + kFirstPause * (1 << doublings);
 }
 
-void ExplainPause(PlanContext& plan, const Candidates& candidates) {
+void ExplainPause(const Snapshot& in, WaitReasons& why, const Candidates& candidates) {
   if (candidates.gated.empty()) return;
-  plan.gated_why = fmt::format(
+  why.gated_why = fmt::format(
       "{} wait: not all of the job's pods can be made and let start now: see condition {}",
-      Plural(candidates.gated.size(), "pod"),
-      plan.in.job.status.epoch == 0 ? "Created" : "Degraded");
+      Plural(candidates.gated.size(), "pod"), in.job.status.epoch == 0 ? "Created" : "Degraded");
 }
 
-// An autoscaler takes minutes to make nodes.
-std::chrono::seconds PatienceFor(const PlanContext& plan,
-                                 const std::vector<const PodFacts*>& pods) {
+// Nodes that an autoscaler makes take minutes.
+std::chrono::seconds PatienceFor(const Snapshot& in, const std::vector<const PodFacts*>& pods) {
   const bool calls = std::any_of(pods.begin(), pods.end(),
                                  [](const PodFacts* pod) { return pod->calls_for_nodes; });
-  return calls ? plan.in.nodes_within.value_or(kPlacePatience) : kPlacePatience;
+  return calls ? in.nodes_within.value_or(kPlacePatience) : kPlacePatience;
 }
 
 bool IsUnschedulable(const PodFacts& pod) { return pod.waiting.rfind("Unschedulable", 0) == 0; }
 
 }  // namespace
 
-int LeastTogether(const PlanContext& plan) { return plan.in.job.LeastPods(); }
+int LeastTogether(const Snapshot& in) { return in.job.LeastPods(); }
 
-bool GiveBack(PlanContext& plan) {
-  if (!plan.in.gang_fit || plan.finishing || HasMembers(plan)) return false;
+bool GiveBack(const Snapshot& in, const JobState& state, PodSets& pods, DecisionDraft& out) {
+  if (!in.gang_fit || state.finishing || HasMembers(in)) return false;
   std::vector<const PodFacts*> started;
   const PodFacts* stuck = nullptr;
   Time since;
   int placed = 0;
-  for (const PodFacts* pod : plan.active) {
+  for (const PodFacts* pod : pods.active) {
     if (pod->gated) continue;
     started.push_back(pod);
     placed += pod->scheduled ? 1 : 0;
@@ -206,84 +201,83 @@ bool GiveBack(PlanContext& plan) {
     // jobs wait for their turn to call.
     if (!pod->scheduled && (pod->calls_for_nodes || IsUnschedulable(*pod))) stuck = pod;
   }
-  // Some pods are gone, and there is no room for others.
-  const api::Condition* scheduled = plan.in.job.status.Find("Scheduled");
-  const bool no_room = !started.empty() && static_cast<int>(started.size()) < LeastTogether(plan) &&
+  // Some are gone, and for others there is no room.
+  const api::Condition* scheduled = in.job.status.Find("Scheduled");
+  const bool no_room = !started.empty() && static_cast<int>(started.size()) < LeastTogether(in) &&
                        scheduled != nullptr && scheduled->reason == "WaitingForRoom";
-  if (placed >= LeastTogether(plan) || (stuck == nullptr && !no_room)) return false;
-  const std::chrono::seconds patience = PatienceFor(plan, started);
-  if (plan.in.now < since + patience) {
-    plan.LookAgainAt(since + patience);
+  if (placed >= LeastTogether(in) || (stuck == nullptr && !no_room)) return false;
+  const std::chrono::seconds patience = PatienceFor(in, started);
+  if (in.now < since + patience) {
+    out.LookAgainAt(since + patience);
     return false;
   }
-  api::Status& status = plan.out.status;
+  api::Status& status = out.status;
   ++status.times_given_back;
-  status.last_given_back_time = api::FormatTime(plan.in.now);
-  plan.AddEvent(true, "GivenBack",
-                fmt::format("{} were let start and {} of them found a node within {} s: they give "
-                            "back what they hold, and the job stands in line again; {}: {}",
-                            Plural(started.size(), "pod"), placed, patience.count(),
-                            stuck == nullptr ? "now" : stuck->name,
-                            stuck == nullptr         ? scheduled->message
-                            : stuck->waiting.empty() ? "no scheduler has looked at it"
-                                                     : stuck->waiting));
+  status.last_given_back_time = api::FormatTime(in.now);
+  out.AddEvent(true, "GivenBack",
+               fmt::format("{} were let start and {} of them found a node within {} s: they give "
+                           "back what they hold, and the job stands in line again; {}: {}",
+                           Plural(started.size(), "pod"), placed, patience.count(),
+                           stuck == nullptr ? "now" : stuck->name,
+                           stuck == nullptr         ? scheduled->message
+                           : stuck->waiting.empty() ? "no scheduler has looked at it"
+                                                    : stuck->waiting));
   for (const PodFacts* pod : started) {
-    std::erase(plan.active, pod);
-    plan.out.deletes.push_back({pod->name, pod->uid, "GivenBack"});
+    std::erase(pods.active, pod);
+    out.deletes.push_back({pod->name, pod->uid, "GivenBack"});
   }
   return true;
 }
 
-void Admit(PlanContext& plan) {
-  Candidates candidates{.gated = Gated(plan)};
-  candidates.started = static_cast<int>(plan.active.size() - candidates.gated.size());
-  candidates.join_members = HasMembers(plan);
-  if (candidates.join_members) plan.out.status.times_given_back = 0;
-  SetShields(plan, candidates.join_members);
-  ObserveNodeCalls(plan, candidates.join_members);
-  // If pods did not find the nodes that were counted for them, the stored pods may differ from the
-  // template: then pods are first created with a gate and counted as stored.
-  const bool by_template = !plan.in.gang_fit || plan.out.status.times_given_back == 0;
-  if (by_template) candidates.creates = plan.out.creates.size();
+void Admit(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out) {
+  Candidates candidates{.gated = Gated(pods)};
+  candidates.started = static_cast<int>(pods.active.size() - candidates.gated.size());
+  candidates.join_members = HasMembers(in);
+  if (candidates.join_members) out.status.times_given_back = 0;
+  SetShields(in, pods, out, candidates.join_members);
+  ObserveNodeCalls(in, pods, why, out, candidates.join_members);
+  // Once pods have not found the nodes that were counted for them, they may be others as stored
+  // than by the template: those that are made first stand with a gate, and are counted as they are.
+  const bool by_template = !in.gang_fit || out.status.times_given_back == 0;
+  if (by_template) candidates.creates = out.creates.size();
   if (candidates.size() == 0) return;
-  if (!plan.in.gang_fit) {
-    // Free capacity is not tracked any more, so the gates of an earlier operator have to go.
-    (void)LetStart(plan, candidates, static_cast<int>(candidates.size()));
+  if (!in.gang_fit) {
+    // Nobody counts the nodes any more: the gates of an earlier operator must not stay.
+    (void)LetStart(in, out, candidates, static_cast<int>(candidates.size()));
     return;
   }
-  // Pods that can't be created or admitted now must not hold capacity that others could use, and
-  // gated pods are of no use without the rest.
-  if (plan.in.creation_waits) return ExplainPause(plan, candidates);
-  if (const auto next_try = NextTry(plan); next_try && plan.in.now < *next_try) {
-    plan.gated_why = fmt::format(
+  // What can't be made or let start now takes no room from others meanwhile, and what is gated has
+  // no use without the rest.
+  if (in.creation_waits) return ExplainPause(in, why, candidates);
+  if (const auto next_try = NextTry(in); next_try && in.now < *next_try) {
+    why.gated_why = fmt::format(
         "{} times the pods were let start and did not all find a node; the next time is at {}",
-        plan.in.job.status.times_given_back, api::FormatTime(*next_try));
-    return plan.LookAgainAt(*next_try);
+        in.job.status.times_given_back, api::FormatTime(*next_try));
+    return out.LookAgainAt(*next_try);
   }
-  const auto next_growth = NextGrowth(plan);
-  const bool may_grow = !next_growth || plan.in.now >= *next_growth;
-  plan.out.gang_sizes = SizesOfUse(plan, candidates, may_grow);
-  plan.out.in_line_since = InLineSince(plan);
-  plan.out.gang_standing = candidates.started == 0                    ? scheduler::Standing::kWaits
-                           : candidates.started < LeastTogether(plan) ? scheduler::Standing::kShort
-                                                                      : scheduler::Standing::kRuns;
+  const auto next_growth = NextGrowth(in);
+  const bool may_grow = !next_growth || in.now >= *next_growth;
+  out.gang_sizes = SizesOfUse(in, candidates, may_grow);
+  out.in_line_since = InLineSince(in);
+  out.gang_standing = candidates.started == 0                  ? scheduler::Standing::kWaits
+                      : candidates.started < LeastTogether(in) ? scheduler::Standing::kShort
+                                                               : scheduler::Standing::kRuns;
   int admitted = 0;
-  for (const int size : plan.out.gang_sizes) {
-    if (size <= plan.in.gang_fit->fit) admitted = size;
+  for (const int size : out.gang_sizes) {
+    if (size <= in.gang_fit->fit) admitted = size;
   }
-  if (LetStart(plan, candidates, admitted)) {
-    plan.out.status.last_growth_time = api::FormatTime(plan.in.now);
+  if (LetStart(in, out, candidates, admitted)) {
+    out.status.last_growth_time = api::FormatTime(in.now);
   }
-  if (admitted == 0 && !plan.out.gang_sizes.empty()) {
-    CallForNodes(plan, candidates.gated, plan.out.gang_sizes.front());
+  if (admitted == 0 && !out.gang_sizes.empty()) {
+    CallForNodes(in, why, out, candidates.gated, out.gang_sizes.front());
   }
-  SetLeastCreates(plan, candidates, admitted);
+  SetLeastCreates(in, pods, out, candidates, admitted);
   const std::size_t left = candidates.size() - static_cast<std::size_t>(admitted);
   if (left == 0) return;
-  // All pods that may start now have started, and the others wait for the next growth.
-  const bool held_back =
-      !may_grow && IsGrowth(plan, candidates, static_cast<std::size_t>(admitted));
-  ExplainGates(plan, candidates, left, held_back);
+  // All that may start now do, and a later growth is what the others wait for.
+  const bool held_back = !may_grow && IsGrowth(in, candidates, static_cast<std::size_t>(admitted));
+  ExplainGates(in, why, out, candidates, left, held_back);
 }
 
 }  // namespace ringmaster::planner

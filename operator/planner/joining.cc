@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "operator/planner/plan_context.h"
+#include "operator/planner/phases.h"
 
 namespace ringmaster::planner {
 
@@ -13,18 +13,18 @@ bool LacksState(const Snapshot& in, const SidecarFacts& sidecar) {
          std::any_of(workers.begin(), workers.end(), [](const auto& w) { return !w.loads; });
 }
 
-void SetCantJoin(PlanContext& plan) {
+void SetCantJoin(const Snapshot& in, const JobState& state, DecisionDraft& out) {
   constexpr char kType[] = "CantJoin";
   constexpr char kReason[] = "NoStateRegistered";
   std::vector<std::string> names;
-  const bool trains = plan.in.view != nullptr && plan.in.view->train && !plan.outcome.ended() &&
-                      !plan.suspended && !plan.finishing;
-  for (const SidecarFacts& sidecar : plan.in.sidecars) {
-    if (trains && LacksState(plan.in, sidecar)) names.push_back(sidecar.pod_name);
+  const bool trains = in.view != nullptr && in.view->train && !state.outcome.ended() &&
+                      !state.suspended && !state.finishing;
+  for (const SidecarFacts& sidecar : in.sidecars) {
+    if (trains && LacksState(in, sidecar)) names.push_back(sidecar.pod_name);
   }
-  const bool before = plan.out.status.Is(kType);
+  const bool before = out.status.Is(kType);
   if (names.empty()) {
-    if (before) SetCondition(plan, kType, false, "NobodyWaits", "no pod waits that can't join");
+    if (before) SetCondition(in, out, kType, false, "NobodyWaits", "no pod waits that can't join");
     return;
   }
   std::sort(names.begin(), names.end());
@@ -32,8 +32,8 @@ void SetCantJoin(PlanContext& plan) {
       "{} can't join those who train: the script registers no state (elastic.run and a "
       "State would let it in)",
       Names(names));
-  SetCondition(plan, kType, true, kReason, message);
-  if (!before) plan.AddEvent(true, kReason, message);
+  SetCondition(in, out, kType, true, kReason, message);
+  if (!before) out.AddEvent(true, kReason, message);
 }
 
 }  // namespace ringmaster::planner

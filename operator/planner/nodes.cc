@@ -4,31 +4,31 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/api/labels.h"
-#include "operator/planner/plan_context.h"
+#include "operator/planner/phases.h"
 #include "operator/scheduler/node_rules.h"
 
 namespace ringmaster::planner {
 namespace {
 
-void Warn(PlanContext& plan, const PodFacts& pod, Warning warning) {
+void Warn(const Snapshot& in, PodSets& pods, DecisionDraft& out, const PodFacts& pod,
+          Warning warning) {
   if (pod.warned != warning.reason || !pod.warned_since) {
-    plan.out.annotations.push_back({pod.name, api::kWarnedAnnotation, warning.reason});
-    plan.out.annotations.push_back(
-        {pod.name, api::kWarnedSinceAnnotation, api::FormatTime(plan.in.now)});
-    plan.AddEvent(false, "DisruptionAnnounced",
-                  fmt::format("{}; pod {} leaves when another has taken its place", warning.message,
-                              pod.name),
-                  pod.name);
+    out.annotations.push_back({pod.name, api::kWarnedAnnotation, warning.reason});
+    out.annotations.push_back({pod.name, api::kWarnedSinceAnnotation, api::FormatTime(in.now)});
+    out.AddEvent(false, "DisruptionAnnounced",
+                 fmt::format("{}; pod {} leaves when another has taken its place", warning.message,
+                             pod.name),
+                 pod.name);
   }
-  plan.warned.emplace(pod.uid, std::move(warning));
+  pods.warned.emplace(pod.uid, std::move(warning));
 }
 
-void Unwarn(PlanContext& plan, const PodFacts& pod) {
+void Unwarn(DecisionDraft& out, const PodFacts& pod) {
   if (pod.warned.empty()) return;
-  plan.out.annotations.push_back({pod.name, api::kWarnedAnnotation, ""});
-  plan.out.annotations.push_back({pod.name, api::kWarnedSinceAnnotation, ""});
-  plan.AddEvent(false, "DisruptionOver",
-                fmt::format("node {} stays: pod {} stays too", pod.node, pod.name), pod.name);
+  out.annotations.push_back({pod.name, api::kWarnedAnnotation, ""});
+  out.annotations.push_back({pod.name, api::kWarnedSinceAnnotation, ""});
+  out.AddEvent(false, "DisruptionOver",
+               fmt::format("node {} stays: pod {} stays too", pod.node, pod.name), pod.name);
 }
 
 // The node's end was already announced when the pod was created, and the pod runs there all the
@@ -39,10 +39,10 @@ bool CameInSpiteOf(const PodFacts& pod, const Warning& warning) {
   return known != pod.announced.end() && known->second == warning.reason;
 }
 
-// From now on an announced end of the pod's node counts again.
-void ForgetAnnounced(PlanContext& plan, const PodFacts& pod) {
+// What is announced of its node from now on is news to the pod.
+void ForgetAnnounced(DecisionDraft& out, const PodFacts& pod) {
   if (pod.announced.count(pod.node) == 0) return;
-  plan.out.annotations.push_back({pod.name, api::kAnnouncedAnnotation, ""});
+  out.annotations.push_back({pod.name, api::kAnnouncedAnnotation, ""});
 }
 
 // The node that the template itself names, bypassing the scheduler; empty: none.
@@ -52,37 +52,37 @@ std::string FixedNode(const nlohmann::json& pod_template) {
   return pod_template.at(name).get<std::string>();
 }
 
-bool IsAway(const PlanContext& plan, const PodFacts& pod, const NodeFacts& node) {
-  if (!IsUnreachable(node) || InView(plan.in, pod.uid)) return false;
-  const SidecarFacts* sidecar = FindSidecar(plan.in, pod.uid);
+bool IsAway(const Snapshot& in, const PodFacts& pod, const NodeFacts& node) {
+  if (!IsUnreachable(node) || InView(in, pod.uid)) return false;
+  const SidecarFacts* sidecar = FindSidecar(in, pod.uid);
   return sidecar == nullptr || !sidecar->connected;
 }
 
 }  // namespace
 
-void ObserveNodes(PlanContext& plan) {
-  if (plan.suspended || JobHasEnded(plan.in)) return;
-  for (const PodFacts* pod : plan.active) {
-    const NodeFacts* node = FindNode(plan.in, pod->node);
+void ObserveNodes(const Snapshot& in, const JobState& state, PodSets& pods, DecisionDraft& out) {
+  if (state.suspended || JobHasEnded(in)) return;
+  for (const PodFacts* pod : pods.active) {
+    const NodeFacts* node = FindNode(in, pod->node);
     if (node == nullptr) continue;
-    auto warning = WarningOf(*node, plan.in.disruption_taints);
-    if (!warning) ForgetAnnounced(plan, *pod);
+    auto warning = WarningOf(*node, in.disruption_taints);
+    if (!warning) ForgetAnnounced(out, *pod);
     if (warning && !CameInSpiteOf(*pod, *warning)) {
-      Warn(plan, *pod, std::move(*warning));
+      Warn(in, pods, out, *pod, std::move(*warning));
     } else {
-      Unwarn(plan, *pod);
+      Unwarn(out, *pod);
     }
-    if (!IsAway(plan, *pod, *node)) continue;
-    plan.away.insert(pod->uid);
-    BlameForSilence(plan, *pod);
+    if (!IsAway(in, *pod, *node)) continue;
+    pods.away.insert(pod->uid);
+    BlameForSilence(in, out, *pod);
   }
 }
 
-void RecordAnnouncedEnds(const PlanContext& plan, PodCreate& create) {
-  const nlohmann::json& pod = plan.in.job.spec.worker.pod_template;
+void RecordAnnouncedEnds(const Snapshot& in, PodCreate& create) {
+  const nlohmann::json& pod = in.job.spec.worker.pod_template;
   const std::string fixed = FixedNode(pod);
-  for (const NodeFacts& node : plan.in.nodes) {
-    const auto warning = WarningOf(node, plan.in.disruption_taints);
+  for (const NodeFacts& node : in.nodes) {
+    const auto warning = WarningOf(node, in.disruption_taints);
     if (!warning) continue;
     const TaintFacts& taint = warning->taint;
     const bool open = fixed.empty()
@@ -95,12 +95,12 @@ void RecordAnnouncedEnds(const PlanContext& plan, PodCreate& create) {
   }
 }
 
-std::string NodeToReturnTo(const PlanContext& plan, const PodFacts& pod) {
+std::string NodeToReturnTo(const Snapshot& in, const PodFacts& pod) {
   if (pod.scheduled) return "";
   for (const auto& [name, reason] : pod.announced) {
-    const NodeFacts* node = FindNode(plan.in, name);
-    if (reason == kCordoned || node == nullptr) continue;  // only avoided, or gone
-    const auto warning = WarningOf(*node, plan.in.disruption_taints);
+    const NodeFacts* node = FindNode(in, name);
+    if (reason == kCordoned || node == nullptr) continue;  // only avoided; or gone
+    const auto warning = WarningOf(*node, in.disruption_taints);
     if (!warning || !warning->ends) return name;
   }
   return "";

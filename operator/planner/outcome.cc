@@ -7,7 +7,7 @@
 
 #include "common/failure_policy/failure_policy.h"
 #include "operator/api/exit_code.h"
-#include "operator/planner/plan_context.h"
+#include "operator/planner/phases.h"
 
 namespace ringmaster::planner {
 namespace {
@@ -63,42 +63,41 @@ std::string ExitText(const PodFacts& pod) {
   return text;
 }
 
-void Fail(PlanContext& plan, std::string reason, std::string message) {
-  if (plan.outcome.ended()) return;
-  plan.outcome = {.failed = true, .reason = std::move(reason), .message = std::move(message)};
+void Fail(JobState& state, std::string reason, std::string message) {
+  if (state.outcome.ended()) return;
+  state.outcome = {.failed = true, .reason = std::move(reason), .message = std::move(message)};
 }
 
-void CountFault(PlanContext& plan, const std::string& what) {
-  ++plan.out.status.faults;
-  plan.last_fault = what;
+void CountFault(JobState& state, DecisionDraft& out, const std::string& what) {
+  ++out.status.faults;
+  state.last_fault = what;
 }
 
-void CountPod(PlanContext& plan, const PodFacts& pod) {
-  api::Status& status = plan.out.status;
+void CountPod(const Snapshot& in, JobState& state, DecisionDraft& out, const PodFacts& pod) {
+  api::Status& status = out.status;
   status.accounted_pods.push_back(pod.uid);
-  BlameForPod(plan, pod);
+  BlameForPod(in, out, pod);
   if (pod.leaving() || pod.phase == PodPhase::kSucceeded) return;
   ++status.worker.failed;
-  const FailureAction action =
-      ActionFor(plan.in.job.spec.failure_policy, pod.exit_code, pod.reason);
+  const FailureAction action = ActionFor(in.job.spec.failure_policy, pod.exit_code, pod.reason);
   const std::string what = fmt::format("pod {} failed: {}", pod.name, ExitText(pod));
-  if (action != FailureAction::kIgnore && IsFault(pod)) CountFault(plan, what);
-  if (plan.finishing) {
+  if (action != FailureAction::kIgnore && IsFault(pod)) CountFault(state, out, what);
+  if (state.finishing) {
     const bool own =
         pod.exit_code && failure_policy::IsOwnFailure(*pod.exit_code) && !IsFromOutside(pod.reason);
-    const bool agreed = plan.in.view == nullptr || InView(plan.in, pod.uid);
+    const bool agreed = in.view == nullptr || InView(in, pod.uid);
     if (own && agreed) {
-      Fail(plan, "WorkerFailedAtTheEnd", what + ", after all ranks had agreed to end");
+      Fail(state, "WorkerFailedAtTheEnd", what + ", after all ranks had agreed to end");
     } else if (own && action == FailureAction::kFailJob) {
-      Fail(plan, "WorkerFailed", what + ", just before the other ranks agreed to end");
+      Fail(state, "WorkerFailed", what + ", just before the other ranks agreed to end");
     }
     return;
   }
-  plan.AddEvent(true, "PodFailed", what, pod.name);
+  out.AddEvent(true, "PodFailed", what, pod.name);
   if (action == FailureAction::kFailJob) {
     const bool ruled =
-        failure_policy::RuleFor(plan.in.job.spec.failure_policy.rules, pod.exit_code, pod.reason);
-    Fail(plan, "WorkerFailed",
+        failure_policy::RuleFor(in.job.spec.failure_policy.rules, pod.exit_code, pod.reason);
+    Fail(state, "WorkerFailed",
          what + (ruled ? "; a rule of failurePolicy says FailJob"
                        : "; no rule of failurePolicy names that exit code"));
   } else {
@@ -106,22 +105,22 @@ void CountPod(PlanContext& plan, const PodFacts& pod) {
   }
 }
 
-void CountWorkerExits(PlanContext& plan) {
-  api::Status& status = plan.out.status;
-  for (const job::WorkerExit& exit : plan.in.exits) {
-    // A worker that is not restarted ends with its pod, and is counted with the pod.
+void CountWorkerExits(const Snapshot& in, JobState& state, DecisionDraft& out) {
+  api::Status& status = out.status;
+  for (const job::WorkerExit& exit : in.exits) {
+    // Where it is not restarted its pod ends with it, and is counted then.
     if (exit.by_us || !exit.restarting) continue;
     ++status.worker_restarts;
-    BlameForExit(plan, exit);
-    const FailureAction action = ActionFor(plan.in.job.spec.failure_policy, exit.exit_code, "");
+    BlameForExit(in, out, exit);
+    const FailureAction action = ActionFor(in.job.spec.failure_policy, exit.exit_code, "");
     const std::string what =
         fmt::format("worker {} of pod {} {}", exit.slot, exit.pod_name, HowItEnded(exit.exit_code));
     if (action != FailureAction::kIgnore && IsApplicationFault(exit.exit_code)) {
-      CountFault(plan, what);
+      CountFault(state, out, what);
     }
-    plan.AddEvent(true, "WorkerRestarted", what + " and was started again in place", exit.pod_name);
+    out.AddEvent(true, "WorkerRestarted", what + " and was started again in place", exit.pod_name);
   }
-  plan.out.exits_counted = plan.in.exits.size();
+  out.exits_counted = in.exits.size();
 }
 
 constexpr char kAllKilled[] = "all workers that had the job's state were killed";
@@ -154,24 +153,24 @@ bool HasBegunAgain(const Snapshot& in) {
          rebuilding->reason == kStartingAgain;
 }
 
-// A cause that kills all workers repeatedly must finally end the job.
-void CountStartAgain(PlanContext& plan) {
-  if (plan.in.view == nullptr || !HasBegunAgain(plan.in)) return;
-  ++plan.out.status.restarts_from_checkpoint;
-  if (AllWereKilled(plan.in)) CountFault(plan, kAllKilled);
+// One that kills all workers again and again must come to an end.
+void CountStartAgain(const Snapshot& in, JobState& state, DecisionDraft& out) {
+  if (in.view == nullptr || !HasBegunAgain(in)) return;
+  ++out.status.restarts_from_checkpoint;
+  if (AllWereKilled(in)) CountFault(state, out, kAllKilled);
 }
 
-// Evaluates pods that ended with 0 although no sidecar reported an agreement to end.
-void EvaluateEarlyExits(PlanContext& plan) {
-  for (const PodFacts& pod : plan.in.pods) {
+// A pod that ended with 0 although nobody said that the ranks had agreed to end.
+void EvaluateEarlyExits(const Snapshot& in, JobState& state, DecisionDraft& out) {
+  for (const PodFacts& pod : in.pods) {
     if (pod.phase != PodPhase::kSucceeded || pod.leaving()) continue;
     const Time patience =
-        std::max(pod.ended_at.value_or(pod.created) + kFinishGrace, HeardAllBy(plan.in));
-    if (plan.in.now < patience) {
-      plan.LookAgainAt(patience);
+        std::max(pod.ended_at.value_or(pod.created) + kFinishGrace, HeardAllBy(in));
+    if (in.now < patience) {
+      out.LookAgainAt(patience);
       continue;
     }
-    return Fail(plan, "WorkerEndedEarly",
+    return Fail(state, "WorkerEndedEarly",
                 fmt::format("pod {} exited with 0 while others still train: a script ends with "
                             "shutdown() on all ranks, or by leaving the interpreter on all of them",
                             pod.name));
@@ -185,129 +184,129 @@ std::string HowAllEnded(std::size_t succeeded, std::size_t killed) {
                      killed == 1 ? "the last pod was" : "all pods were");
 }
 
-// The pods that decide about success are those of the last view, or all if no view is known any
-// more.
-void EvaluateSuccess(PlanContext& plan) {
+// Pods that decide about success: those of the last view, or all where no view is known any more.
+void EvaluateSuccess(const Snapshot& in, JobState& state, DecisionDraft& out) {
   std::size_t succeeded = 0, killed = 0, others = 0;
-  for (const PodFacts& pod : plan.in.pods) {
-    if (plan.in.view != nullptr && !InView(plan.in, pod.uid)) {
-      others += IsAboutToFail(plan, pod) ? 1 : 0;
+  for (const PodFacts& pod : in.pods) {
+    if (in.view != nullptr && !InView(in, pod.uid)) {
+      others += IsAboutToFail(in, out, pod) ? 1 : 0;
       continue;
     }
-    // A leaving pod may end with 0 too, which says nothing about the job unless all ranks had
-    // agreed to end. If there never was a view, no pod took over from one that failed.
-    if (pod.phase == PodPhase::kSucceeded && (plan.finishing || !pod.leaving())) {
+    // A pod that left may end with 0 too: that says nothing about the job unless all had agreed to
+    // end. Where there never was a view, nobody went on in the place of one that failed.
+    if (pod.phase == PodPhase::kSucceeded && (state.finishing || !pod.leaving())) {
       ++succeeded;
-    } else if (!pod.ended() || (plan.in.view == nullptr && !pod.leaving())) {
+    } else if (!pod.ended() || (in.view == nullptr && !pod.leaving())) {
       ++others;
-    } else if (plan.finishing) {
+    } else if (state.finishing) {
       ++killed;  // after the training: a failure of its own would have failed the job
     }
   }
   if (others > 0 || succeeded + killed == 0) return;
-  plan.outcome = {
+  state.outcome = {
       .succeeded = true, .reason = "AllRanksDone", .message = HowAllEnded(succeeded, killed)};
 }
 
-int Limit(const PlanContext& plan) { return plan.in.job.spec.run_policy.backoff_limit; }
+int Limit(const Snapshot& in) { return in.job.spec.run_policy.backoff_limit; }
 
-void EvaluateFaults(PlanContext& plan) {
-  if (plan.out.status.faults <= Limit(plan)) return;
-  Fail(plan, "BackoffLimitExceeded",
+void EvaluateFaults(const Snapshot& in, JobState& state, const DecisionDraft& out) {
+  if (out.status.faults <= Limit(in)) return;
+  Fail(state, "BackoffLimitExceeded",
        fmt::format("the application failed {}; backoffLimit is {}{}{}",
-                   Plural(static_cast<std::size_t>(plan.out.status.faults), "time"), Limit(plan),
-                   plan.last_fault.empty() ? "" : "; the last time: ", plan.last_fault));
+                   Plural(static_cast<std::size_t>(out.status.faults), "time"), Limit(in),
+                   state.last_fault.empty() ? "" : "; the last time: ", state.last_fault));
 }
 
-void EvaluateDeadlines(PlanContext& plan) {
-  const api::Spec& spec = plan.in.job.spec;
-  const auto started = api::ParseTime(plan.out.status.running_since);
+void EvaluateDeadlines(const Snapshot& in, JobState& state, DecisionDraft& out) {
+  const api::Spec& spec = in.job.spec;
+  const auto started = api::ParseTime(out.status.running_since);
   if (spec.run_policy.active_deadline_seconds && started) {
     const Time end = *started + std::chrono::seconds(*spec.run_policy.active_deadline_seconds);
-    if (plan.in.now >= end) {
-      return Fail(plan, "DeadlineExceeded",
+    if (in.now >= end) {
+      return Fail(state, "DeadlineExceeded",
                   fmt::format("it ran longer than activeDeadlineSeconds ({} s)",
                               *spec.run_policy.active_deadline_seconds));
     }
-    plan.LookAgainAt(end);
+    out.LookAgainAt(end);
   }
-  EvaluateFaults(plan);
-  if (spec.elastic_policy.on_below_min == api::OnBelowMin::kFailJob && plan.in.view != nullptr &&
-      !plan.in.view->train && !plan.finishing) {
-    Fail(plan, "BelowMinReplicas",
+  EvaluateFaults(in, state, out);
+  if (spec.elastic_policy.on_below_min == api::OnBelowMin::kFailJob && in.view != nullptr &&
+      !in.view->train && !state.finishing) {
+    Fail(state, "BelowMinReplicas",
          fmt::format("{} left, minReplicas is {}, and onBelowMin says FailJob",
-                     Plural(plan.in.view->pods.size(), "pod"), spec.elastic_policy.min_replicas));
+                     Plural(in.view->pods.size(), "pod"), spec.elastic_policy.min_replicas));
   }
 }
 
-void EvaluateInit(PlanContext& plan) {
-  if (HasHadView(plan.in)) return;
-  const auto timeout = std::chrono::seconds(plan.in.job.spec.init_timeout_seconds);
+void EvaluateInit(const Snapshot& in, JobState& state, const PodSets& pods, DecisionDraft& out) {
+  if (HasHadView(in)) return;
+  const auto timeout = std::chrono::seconds(in.job.spec.init_timeout_seconds);
   std::vector<std::string> missing;
-  for (const PodFacts* pod : plan.active) {
-    const SidecarFacts* sidecar = FindSidecar(plan.in, pod->uid);
-    if (plan.away.count(pod->uid) != 0) continue;  // a replacement is on its way
+  for (const PodFacts* pod : pods.active) {
+    const SidecarFacts* sidecar = FindSidecar(in, pod->uid);
+    if (pods.away.count(pod->uid) != 0) continue;  // another one is on its way
     if (!pod->running_since || (sidecar != nullptr && sidecar->ready)) continue;
-    const Time end = std::max(*pod->running_since + timeout, HeardAllBy(plan.in));
-    if (plan.in.now < end) {
-      plan.LookAgainAt(end);
+    const Time end = std::max(*pod->running_since + timeout, HeardAllBy(in));
+    if (in.now < end) {
+      out.LookAgainAt(end);
     } else {
       missing.push_back(fmt::format("{} ({})", pod->name, WhatIsMissing(sidecar)));
     }
   }
   if (!missing.empty()) {
-    Fail(plan, "InitTimeout",
+    Fail(state, "InitTimeout",
          fmt::format("after initTimeoutSeconds ({} s) these have not come to init(): {}",
                      timeout.count(), Names(missing)));
   }
 }
 
-// Ranks may have agreed to end before a suspension, and their pods may still exist. The resumed job
-// begins anew, so that was not its end.
-bool EndedAnEarlierRun(const PlanContext& plan, const SidecarFacts& sidecar) {
-  if (plan.suspended) return true;
-  const PodFacts* pod = FindPod(plan.in, sidecar.pod_uid);
-  return plan.in.job.status.Find("Suspended") != nullptr && (pod == nullptr || pod->deleting);
+// Before a suspension ranks may have agreed to end, and their pods may not be gone yet. The job
+// that was resumed begins anew: it is not its end.
+bool EndedAnEarlierRun(const Snapshot& in, const JobState& state, const SidecarFacts& sidecar) {
+  if (state.suspended) return true;
+  const PodFacts* pod = FindPod(in, sidecar.pod_uid);
+  return in.job.status.Find("Suspended") != nullptr && (pod == nullptr || pod->deleting);
 }
 
-void CountFinished(PlanContext& plan) {
-  std::uint64_t& finished = plan.out.status.finished_epoch;
-  if (plan.suspended) finished = 0;
-  for (const SidecarFacts& sidecar : plan.in.sidecars) {
-    if (!EndedAnEarlierRun(plan, sidecar)) finished = std::max(finished, sidecar.finished_epoch);
+void CountFinished(const Snapshot& in, JobState& state, DecisionDraft& out) {
+  std::uint64_t& finished = out.status.finished_epoch;
+  if (state.suspended) finished = 0;
+  for (const SidecarFacts& sidecar : in.sidecars) {
+    if (!EndedAnEarlierRun(in, state, sidecar))
+      finished = std::max(finished, sidecar.finished_epoch);
   }
-  plan.finishing = finished != 0;
+  state.finishing = finished != 0;
 }
 
-// `all`: also pods that have ended.
-void DeletePods(PlanContext& plan, bool all, const std::string& reason) {
-  for (const PodFacts& pod : plan.in.pods) {
+// `all`: those that have ended, too.
+void DeletePods(const Snapshot& in, DecisionDraft& out, bool all, const std::string& reason) {
+  for (const PodFacts& pod : in.pods) {
     const bool runs = !pod.ended() || pod.lingers;
-    if (!pod.deleting && (runs || all)) plan.out.deletes.push_back({pod.name, pod.uid, reason});
+    if (!pod.deleting && (runs || all)) out.deletes.push_back({pod.name, pod.uid, reason});
   }
 }
 
-void DeleteJobInTime(PlanContext& plan) {
-  const auto ttl = plan.in.job.spec.run_policy.ttl_seconds_after_finished;
-  const auto completed = api::ParseTime(plan.in.job.status.completion_time);
+void DeleteJobInTime(const Snapshot& in, DecisionDraft& out) {
+  const auto ttl = in.job.spec.run_policy.ttl_seconds_after_finished;
+  const auto completed = api::ParseTime(in.job.status.completion_time);
   if (!ttl || !completed) return;
   const Time end = *completed + std::chrono::seconds(*ttl);
-  plan.out.delete_job = plan.in.now >= end;
-  if (!plan.out.delete_job) plan.LookAgainAt(end);
+  out.delete_job = in.now >= end;
+  if (!out.delete_job) out.LookAgainAt(end);
 }
 
 }  // namespace
 
-bool IsAboutToFail(PlanContext& plan, const PodFacts& pod) {
+bool IsAboutToFail(const Snapshot& in, DecisionDraft& out, const PodFacts& pod) {
   if (pod.ended() || pod.leaving()) return false;
-  const SidecarFacts* sidecar = FindSidecar(plan.in, pod.uid);
+  const SidecarFacts* sidecar = FindSidecar(in, pod.uid);
   if (sidecar == nullptr || !sidecar->last_exit) return false;
-  const bool fails = failure_policy::IsOwnFailure(*sidecar->last_exit) &&
-                     ActionFor(plan.in.job.spec.failure_policy, *sidecar->last_exit, "") ==
-                         FailureAction::kFailJob;
-  const Time patience = plan.in.view_since + kFinishGrace;
-  if (!fails || plan.in.now >= patience) return false;
-  plan.LookAgainAt(patience);
+  const bool fails =
+      failure_policy::IsOwnFailure(*sidecar->last_exit) &&
+      ActionFor(in.job.spec.failure_policy, *sidecar->last_exit, "") == FailureAction::kFailJob;
+  const Time patience = in.view_since + kFinishGrace;
+  if (!fails || in.now >= patience) return false;
+  out.LookAgainAt(patience);
   return true;
 }
 
@@ -319,58 +318,58 @@ std::string WhatIsMissing(const SidecarFacts* sidecar) {
   return fmt::format("slots {} have not called init()", fmt::join(sidecar->missing_slots, ", "));
 }
 
-void CountEnds(PlanContext& plan) {
-  api::Status& status = plan.out.status;
-  CountFinished(plan);
-  // Keeps only pods that still exist, so that the list stays short.
+void CountEnds(const Snapshot& in, JobState& state, DecisionDraft& out) {
+  api::Status& status = out.status;
+  CountFinished(in, state, out);
+  // Only of pods that still exist, so that the list stays short.
   std::erase_if(status.accounted_pods,
-                [&](const std::string& uid) { return FindPod(plan.in, uid) == nullptr; });
-  if (JobHasEnded(plan.in) || plan.suspended) {
-    plan.out.exits_counted = plan.in.exits.size();
+                [&](const std::string& uid) { return FindPod(in, uid) == nullptr; });
+  if (JobHasEnded(in) || state.suspended) {
+    out.exits_counted = in.exits.size();
     return;
   }
-  for (const PodFacts& pod : plan.in.pods) {
-    // Counted pods are deleted, which makes room in the list. While all ranks end nothing is
-    // replaced, so the list then grows to at most the job's number of pods.
-    if (status.accounted_pods.size() >= kMostUids && !plan.finishing) break;
-    if (pod.ended() && !IsAccounted(plan.in, pod.uid)) CountPod(plan, pod);
+  for (const PodFacts& pod : in.pods) {
+    // What is counted goes, and makes room for the next ones. While all ranks end nothing is
+    // replaced: then it is as many as the job has pods.
+    if (status.accounted_pods.size() >= kMostUids && !state.finishing) break;
+    if (pod.ended() && !IsAccounted(in, pod.uid)) CountPod(in, state, out, pod);
   }
-  CountWorkerExits(plan);
-  CountStartAgain(plan);
+  CountWorkerExits(in, state, out);
+  CountStartAgain(in, state, out);
 }
 
-void EvaluateOutcome(PlanContext& plan) {
+void EvaluateOutcome(const Snapshot& in, JobState& state, const PodSets& pods, DecisionDraft& out) {
   for (const char* type : {"Succeeded", "Failed"}) {
-    const api::Condition* condition = plan.in.job.status.Find(type);
+    const api::Condition* condition = in.job.status.Find(type);
     if (condition == nullptr || !condition->status) continue;
     const bool succeeded = std::string(type) == "Succeeded";
-    plan.outcome = {succeeded, !succeeded, condition->reason, condition->message};
+    state.outcome = {succeeded, !succeeded, condition->reason, condition->message};
     return;
   }
-  if (plan.suspended) return;
-  if (!plan.outcome.ended()) EvaluateSuccess(plan);
-  if (plan.outcome.ended()) return;
-  // The first outcome found is the one that counts.
-  EvaluateDeadlines(plan);
-  if (!plan.finishing) EvaluateEarlyExits(plan);
-  EvaluateInit(plan);
+  if (state.suspended) return;
+  if (!state.outcome.ended()) EvaluateSuccess(in, state, out);
+  if (state.outcome.ended()) return;
+  // What is found first counts.
+  EvaluateDeadlines(in, state, out);
+  if (!state.finishing) EvaluateEarlyExits(in, state, out);
+  EvaluateInit(in, state, pods, out);
 }
 
-void EvaluateStartAgain(PlanContext& plan) {
-  if (!AllWereKilled(plan.in) || plan.out.status.faults < Limit(plan)) return;
-  CountFault(plan, kAllKilled);
-  EvaluateFaults(plan);
+void EvaluateStartAgain(const Snapshot& in, JobState& state, DecisionDraft& out) {
+  if (!AllWereKilled(in) || out.status.faults < Limit(in)) return;
+  CountFault(state, out, kAllKilled);
+  EvaluateFaults(in, state, out);
 }
 
-void CleanUp(PlanContext& plan) {
-  const bool ended = plan.outcome.ended();
-  if (!ended && !plan.suspended) return;
-  const api::CleanPodPolicy policy = plan.in.job.spec.run_policy.clean_pod_policy;
-  const bool all = plan.suspended || policy == api::CleanPodPolicy::kAll;
+void CleanUp(const Snapshot& in, const JobState& state, DecisionDraft& out) {
+  const bool ended = state.outcome.ended();
+  if (!ended && !state.suspended) return;
+  const api::CleanPodPolicy policy = in.job.spec.run_policy.clean_pod_policy;
+  const bool all = state.suspended || policy == api::CleanPodPolicy::kAll;
   if (!ended || policy != api::CleanPodPolicy::kNone) {
-    DeletePods(plan, all, ended ? "JobEnded" : plan.gives_all ? "Preempted" : "Suspended");
+    DeletePods(in, out, all, ended ? "JobEnded" : state.gives_all ? "Preempted" : "Suspended");
   }
-  if (ended) DeleteJobInTime(plan);
+  if (ended) DeleteJobInTime(in, out);
 }
 
 }  // namespace ringmaster::planner

@@ -17,44 +17,12 @@
 #pragma once
 
 #include "operator/planner/decision.h"
+#include "operator/planner/questions.h"
 #include "operator/planner/snapshot.h"
+#include "operator/planner/timings.h"
 
 namespace ringmaster::planner {
 
-// When minReplicas pods are ready, the planner waits for the others until this long after the last
-// one became ready.
-inline constexpr std::chrono::seconds kSettle{3};
-// After a pod has ended with 0, its sidecar may take this long to report that all ranks have agreed
-// to end.
-inline constexpr std::chrono::seconds kFinishGrace{10};
-
-// After a new operator has taken over a job, silence of sidecars means nothing for this long: they
-// may need 10 s to notice that the former operator is gone, and some more to find the new one.
-inline constexpr std::chrono::seconds kSidecarsReturn{20};
-
-// A recovery from quorum loss begins only if no view was able to train for this long.
-inline constexpr std::chrono::seconds kStallPatience{5};
-// Shorter times without training are not reported.
-inline constexpr std::chrono::seconds kStallSaid{1};
-
 Decision Plan(const Snapshot& snapshot);
-
-// The result of the recovery in progress: the first view of the lineage, or null and the members
-// that it waits for. The reports must be older than the list of pods.
-struct QuorumRecovery {
-  membership::ViewPtr view;
-  // No pod has the state: start from the checkpoint when enough pods are ready.
-  bool nobody_holds = false;
-  std::vector<std::string> waits;    // for people: "digits-worker-2 on node-b"
-  std::vector<std::string> unheard;  // those of `waits` that are silent; the others will answer
-  std::vector<std::string> ignored;  // like `unheard`, but onQuorumLoss doesn't wait for them
-};
-QuorumRecovery EvaluateRecovery(const Snapshot& snapshot);
-
-// The job is about to end, or its last pods have ended and their exits are not evaluated yet. A
-// queue that takes the pods away waits for that, because it takes less time than to begin again.
-bool EndComesFirst(const Snapshot& snapshot);
-
-std::string PodName(const std::string& job, int index);
 
 }  // namespace ringmaster::planner

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <set>
 
-#include "operator/planner/plan_context.h"
+#include "operator/planner/phases.h"
 
 namespace ringmaster::planner {
 namespace {
@@ -18,35 +18,36 @@ constexpr char kPreempted[] = "Preempted";
 // Reasons of the condition of a job that gives up all its pods: they leave; they have left.
 constexpr char kJobLeaves[] = "JobLeaves", kJobWaits[] = "JobWaits";
 
-// The pods with which the job trains or, before the first view, is about to train.
-bool Trains(const PlanContext& plan, const PodFacts& pod) {
-  return plan.in.view == nullptr || InView(plan.in, pod.uid);
+// Those that it trains with; before the first view, those that it is about to train with.
+bool Trains(const Snapshot& in, const PodFacts& pod) {
+  return in.view == nullptr || InView(in, pod.uid);
 }
 
-// Pods that could leave: they have a node, and take resources there. Pods that don't train yet come
-// first, then those with the highest indexes, as in a scale-down.
-std::vector<const PodFacts*> Givable(const PlanContext& plan) {
-  std::vector<const PodFacts*> pods;
-  for (const PodFacts* pod : plan.active) {
-    if (pod->scheduled && plan.Stays(*pod)) pods.push_back(pod);
+// Pods that could go: they have a node, and take room there. First those that don't train yet, then
+// the highest indexes, as when the job is scaled down.
+std::vector<const PodFacts*> Givable(const Snapshot& in, const PodSets& pods) {
+  std::vector<const PodFacts*> givable;
+  for (const PodFacts* pod : pods.active) {
+    if (pod->scheduled && pods.Stays(*pod)) givable.push_back(pod);
   }
-  std::sort(pods.begin(), pods.end(), [&](const PodFacts* a, const PodFacts* b) {
-    const bool a_trains = Trains(plan, *a), b_trains = Trains(plan, *b);
+  std::sort(givable.begin(), givable.end(), [&](const PodFacts* a, const PodFacts* b) {
+    const bool a_trains = Trains(in, *a), b_trains = Trains(in, *b);
     return a_trains != b_trains ? b_trains : a->index > b->index;
   });
-  return pods;
+  return givable;
 }
 
-int CountTraining(const PlanContext& plan, const std::vector<const PodFacts*>& pods) {
+int CountTraining(const Snapshot& in, const std::vector<const PodFacts*>& pods) {
   return static_cast<int>(std::count_if(pods.begin(), pods.end(),
-                                        [&](const PodFacts* pod) { return Trains(plan, *pod); }));
+                                        [&](const PodFacts* pod) { return Trains(in, *pod); }));
 }
 
 // Reports which pods leave for which job.
 using Gifts = std::vector<std::pair<const scheduler::PodDemand*, std::vector<std::string>>>;
 
-void Explain(PlanContext& plan, const Gifts& gifts) {
-  const int stay = CountTraining(plan, Givable(plan));
+void Explain(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out,
+             const Gifts& gifts) {
+  const int stay = CountTraining(in, Givable(in, pods));
   std::string text;
   for (const auto& [demand, pods] : gifts) {
     text +=
@@ -54,24 +55,24 @@ void Explain(PlanContext& plan, const Gifts& gifts) {
                     text.empty() ? "" : "; ", Names(pods), pods.size() == 1 ? "s" : "", demand->job,
                     demand->priority, Plural(static_cast<std::size_t>(demand->needs), "pod"));
   }
-  plan.preempted = fmt::format("{}; {} stay{}", text, Plural(static_cast<std::size_t>(stay), "pod"),
-                               stay == 1 ? "s" : "");
-  plan.AddEvent(false, kPreempted, plan.preempted);
+  why.preempted = fmt::format("{}; {} stay{}", text, Plural(static_cast<std::size_t>(stay), "pod"),
+                              stay == 1 ? "s" : "");
+  out.AddEvent(false, kPreempted, why.preempted);
 }
 
-bool IsDemanded(const PlanContext& plan, const std::string& uid) {
-  const auto& demands = plan.in.demands;
+bool IsDemanded(const Snapshot& in, const std::string& uid) {
+  const auto& demands = in.demands;
   return std::any_of(demands.begin(), demands.end(),
                      [&](const auto& demand) { return demand.uid == uid; });
 }
 
-// The demanded pods that are about to leave: until the scheduler's side sees them leave, it counts
-// on them only as long as they are offered.
-std::vector<const PodFacts*> Given(const PlanContext& plan) {
+// What was demanded and is about to go: until it is seen to leave, it may be counted on as long as
+// it is offered.
+std::vector<const PodFacts*> Given(const Snapshot& in, DecisionDraft& out) {
   std::vector<const PodFacts*> pods;
-  for (const PodFacts& pod : plan.in.pods) {
-    if (!pod.scheduled || pod.ended() || !IsDemanded(plan, pod.uid)) continue;
-    const auto& drains = plan.out.drains;
+  for (const PodFacts& pod : in.pods) {
+    if (!pod.scheduled || pod.ended() || !IsDemanded(in, pod.uid)) continue;
+    const auto& drains = out.drains;
     if (pod.leaving() || std::any_of(drains.begin(), drains.end(),
                                      [&](const auto& drain) { return drain.uid == pod.uid; })) {
       pods.push_back(&pod);
@@ -80,8 +81,8 @@ std::vector<const PodFacts*> Given(const PlanContext& plan) {
   return pods;
 }
 
-bool HasReason(const PlanContext& plan, const char* reason) {
-  const api::Condition* before = plan.in.job.status.Find(kPreempted);
+bool HasReason(const Snapshot& in, const char* reason) {
+  const api::Condition* before = in.job.status.Find(kPreempted);
   return before != nullptr && before->status && before->reason == reason;
 }
 
@@ -110,22 +111,23 @@ std::string WhyAllLeave(const Snapshot& in) {
   return in.job.status.Find(kPreempted)->message;
 }
 
-// Returns true if the condition now describes a job that gives up all its pods, or has done so.
-bool SetWholePreempted(PlanContext& plan) {
-  if (plan.gives_all) {
-    const std::string why = WhyAllLeave(plan.in);
-    if (!HasReason(plan, kJobLeaves)) plan.AddEvent(true, kPreempted, why);
-    SetCondition(plan, kPreempted, true, kJobLeaves, why);
+// True: the condition says how it stands with a job that gives all that it has, or has given it.
+bool SetWholePreempted(const Snapshot& in, const JobState& state, const PodSets& pods,
+                       DecisionDraft& out) {
+  if (state.gives_all) {
+    const std::string why = WhyAllLeave(in);
+    if (!HasReason(in, kJobLeaves)) out.AddEvent(true, kPreempted, why);
+    SetCondition(in, out, kPreempted, true, kJobLeaves, why);
     return true;
   }
-  if (!HasReason(plan, kJobLeaves) && !HasReason(plan, kJobWaits)) return false;
-  if (plan.outcome.ended() || plan.suspended) return false;
-  const auto placed = std::count_if(plan.active.begin(), plan.active.end(),
+  if (!HasReason(in, kJobLeaves) && !HasReason(in, kJobWaits)) return false;
+  if (state.outcome.ended() || state.suspended) return false;
+  const auto placed = std::count_if(pods.active.begin(), pods.active.end(),
                                     [](const PodFacts* pod) { return pod->scheduled; });
-  if (placed < LeastTogether(plan)) {
-    SetCondition(plan, kPreempted, true, kJobWaits, plan.in.job.status.Find(kPreempted)->message);
+  if (placed < LeastTogether(in)) {
+    SetCondition(in, out, kPreempted, true, kJobWaits, in.job.status.Find(kPreempted)->message);
   } else {
-    SetCondition(plan, kPreempted, false, "StartsAgain", "the job has pods to start with again");
+    SetCondition(in, out, kPreempted, false, "StartsAgain", "the job has pods to start with again");
   }
   return true;
 }
@@ -136,74 +138,75 @@ bool IsBeingRebuiltFromLoss(const Snapshot& in) {
 
 }  // namespace
 
-bool GivesAll(PlanContext& plan) {
-  if (plan.in.job.Suspended() || JobHasEnded(plan.in)) return false;
-  if (HasReason(plan, kJobLeaves) && PodsStillEnd(plan)) return true;
-  return !IsBeingRebuiltFromLoss(plan.in) && !IsAboutToEnd(plan.in) && DemandForAll(plan.in);
+bool GivesAll(const Snapshot& in, DecisionDraft& out) {
+  if (in.job.Suspended() || JobHasEnded(in)) return false;
+  if (HasReason(in, kJobLeaves) && PodsStillEnd(in, out)) return true;
+  return !IsBeingRebuiltFromLoss(in) && !IsAboutToEnd(in) && DemandForAll(in);
 }
 
-// Until the pods are seen to leave, the admission counts on them only as long as they are offered.
-void OfferAll(PlanContext& plan) {
-  scheduler::Holding holding{.least = LeastTogether(plan), .whole = true};
-  for (const PodFacts& pod : plan.in.pods) {
+// Until they are seen to leave they may be counted on as long as they are offered.
+void OfferAll(const Snapshot& in, DecisionDraft& out) {
+  scheduler::Holding holding{.least = LeastTogether(in), .whole = true};
+  for (const PodFacts& pod : in.pods) {
     if (pod.scheduled && !pod.ended()) holding.pods.push_back({pod.uid, pod.name, true});
   }
-  plan.out.holding = std::move(holding);
+  out.holding = std::move(holding);
 }
 
-void YieldToOthers(PlanContext& plan) {
-  if (IsBeingRebuiltFromLoss(plan.in)) return;
-  const std::vector<const PodFacts*> givable = Givable(plan);
-  int more_than_least = CountTraining(plan, givable) - LeastTogether(plan);
+void YieldToOthers(const Snapshot& in, PodSets& pods, WaitReasons& why, DecisionDraft& out) {
+  if (IsBeingRebuiltFromLoss(in)) return;
+  const std::vector<const PodFacts*> givable = Givable(in, pods);
+  int more_than_least = CountTraining(in, givable) - LeastTogether(in);
   Gifts gifts;
   for (const PodFacts* pod : givable) {
-    const auto& demands = plan.in.demands;
+    const auto& demands = in.demands;
     const auto demand = std::find_if(demands.begin(), demands.end(),
                                      [&](const auto& one) { return one.uid == pod->uid; });
     if (demand == demands.end()) continue;
-    // The demand may have been decided before a pod was lost.
-    if (Trains(plan, *pod) && more_than_least-- <= 0) continue;
-    Drain(plan, pod, kPreempted);
+    // The line may have decided by what was before a pod was lost.
+    if (Trains(in, *pod) && more_than_least-- <= 0) continue;
+    Drain(pods, out, pod, kPreempted);
     auto gift = std::find_if(gifts.begin(), gifts.end(),
                              [&](const auto& one) { return one.first->job == demand->job; });
     if (gift == gifts.end()) gift = gifts.insert(gift, {&*demand, {}});
     gift->second.push_back(pod->name);
   }
-  if (!gifts.empty()) Explain(plan, gifts);
+  if (!gifts.empty()) Explain(in, pods, why, out, gifts);
 }
 
-void OfferPods(PlanContext& plan) {
-  if (IsBeingRebuiltFromLoss(plan.in)) return;
-  const std::vector<const PodFacts*> givable = Givable(plan);
+void OfferPods(const Snapshot& in, const PodSets& pods, DecisionDraft& out) {
+  if (IsBeingRebuiltFromLoss(in)) return;
+  const std::vector<const PodFacts*> givable = Givable(in, pods);
   scheduler::Holding holding{
-      .least = LeastTogether(plan),
-      .whole = !IsAboutToEnd(plan.in),
-      .since = api::ParseTime(plan.in.job.status.running_since).value_or(Time::max())};
-  if (CountTraining(plan, givable) < holding.least) return;
+      .least = LeastTogether(in),
+      .whole = !IsAboutToEnd(in),
+      .since = api::ParseTime(in.job.status.running_since).value_or(Time::max())};
+  if (CountTraining(in, givable) < holding.least) return;
   for (const PodFacts* pod : givable) {
-    holding.pods.push_back({pod->uid, pod->name, Trains(plan, *pod)});
+    holding.pods.push_back({pod->uid, pod->name, Trains(in, *pod)});
   }
-  for (const PodFacts* pod : Given(plan)) holding.pods.push_back({pod->uid, pod->name, false});
-  for (const int size : plan.in.job.spec.elastic_policy.allowed_sizes) {
+  for (const PodFacts* pod : Given(in, out)) holding.pods.push_back({pod->uid, pod->name, false});
+  for (const int size : in.job.spec.elastic_policy.allowed_sizes) {
     if (size >= holding.least) holding.sizes.push_back(size);
   }
   std::sort(holding.sizes.begin(), holding.sizes.end());
-  plan.out.holding = std::move(holding);
+  out.holding = std::move(holding);
 }
 
-void SetPreempted(PlanContext& plan) {
-  if (SetWholePreempted(plan)) return;
-  if (!plan.preempted.empty()) {
-    return SetCondition(plan, kPreempted, true, "MoreImportantJob", plan.preempted);
+void SetPreempted(const Snapshot& in, const JobState& state, const PodSets& pods,
+                  const WaitReasons& why, DecisionDraft& out) {
+  if (SetWholePreempted(in, state, pods, out)) return;
+  if (!why.preempted.empty()) {
+    return SetCondition(in, out, kPreempted, true, "MoreImportantJob", why.preempted);
   }
-  if (!plan.in.job.status.Is(kPreempted)) return;
-  if (plan.outcome.ended() || plan.suspended || plan.finishing) {
-    return SetCondition(plan, kPreempted, false, "NotRunning", "the job trains no more");
+  if (!in.job.status.Is(kPreempted)) return;
+  if (state.outcome.ended() || state.suspended || state.finishing) {
+    return SetCondition(in, out, kPreempted, false, "NotRunning", "the job trains no more");
   }
-  const auto placed = std::count_if(plan.active.begin(), plan.active.end(),
+  const auto placed = std::count_if(pods.active.begin(), pods.active.end(),
                                     [](const PodFacts* pod) { return pod->scheduled; });
-  if (!plan.in.demands.empty() || placed < plan.wanted) return;
-  SetCondition(plan, kPreempted, false, "GrownBack", "the job has as many pods as it asks for");
+  if (!in.demands.empty() || placed < state.wanted) return;
+  SetCondition(in, out, kPreempted, false, "GrownBack", "the job has as many pods as it asks for");
 }
 
 bool WaitsSincePreempted(const api::Status& status) {

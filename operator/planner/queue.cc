@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "operator/planner/plan_context.h"
+#include "operator/planner/phases.h"
 
 namespace ringmaster::planner {
 namespace {
@@ -27,9 +27,8 @@ bool IsToBeJudged(const Snapshot& in, const PodFacts& pod) {
   return pod.phase == PodPhase::kSucceeded && (in.view == nullptr || InView(in, pod.uid));
 }
 
-// After an eviction the job gets no more time to end than its pods would get.
-bool IsLetEnd(PlanContext& plan) {
-  const Snapshot& in = plan.in;
+// After an eviction the job has no more time to end than its pods would have.
+bool IsLetEnd(const Snapshot& in, DecisionDraft& out) {
   if (!EndComesFirst(in)) return false;
   std::optional<int> grace;
   for (const PodFacts& pod : in.pods) {
@@ -38,7 +37,7 @@ bool IsLetEnd(PlanContext& plan) {
   if (!grace || !in.queue->evicted_at) return true;
   const Time end = *in.queue->evicted_at + std::chrono::seconds(*grace);
   if (in.now >= end) return false;
-  plan.LookAgainAt(end);
+  out.LookAgainAt(end);
   return true;
 }
 
@@ -55,48 +54,47 @@ bool EndComesFirst(const Snapshot& in) {
   });
 }
 
-void ObserveQueue(PlanContext& plan) {
-  const Snapshot& in = plan.in;
+void ObserveQueue(const Snapshot& in, JobState& state, DecisionDraft& out) {
   if (!in.queue || JobHasEnded(in) || in.job.Suspended()) return;
-  if (in.queue->stage != Stage::kAdmitted && IsLetEnd(plan)) return;
+  if (in.queue->stage != Stage::kAdmitted && IsLetEnd(in, out)) return;
   switch (in.queue->stage) {
     case Stage::kAdmitted:
-      plan.wanted = in.job.WantedPodsOf(in.queue->pods);
+      state.wanted = in.job.WantedPodsOf(in.queue->pods);
       return;
     case Stage::kUnknown:
-      // A new operator knows nothing about the queue yet, so a training job keeps its pods.
-      plan.queued = std::all_of(in.pods.begin(), in.pods.end(),
-                                [](const PodFacts& pod) { return pod.deleting; });
+      // An operator that has just begun knows nothing of a job that trains.
+      state.queued = std::all_of(in.pods.begin(), in.pods.end(),
+                                 [](const PodFacts& pod) { return pod.deleting; });
       return;
     case Stage::kWaits:
     case Stage::kLeaves:
-      plan.queued = true;
+      state.queued = true;
       return;
   }
 }
 
-bool IsQueueTrouble(const PlanContext& plan) {
-  return plan.queued && (plan.in.queue->reason == kueue::kQueueUnavailable ||
-                         plan.in.queue->reason == kueue::kAdmissionUnusable);
+bool IsQueueTrouble(const Snapshot& in, const JobState& state) {
+  return state.queued && (in.queue->reason == kueue::kQueueUnavailable ||
+                          in.queue->reason == kueue::kAdmissionUnusable);
 }
 
-void SetQueued(PlanContext& plan) {
-  if (!plan.queued) return;
-  const kueue::Standing& queue = *plan.in.queue;
-  const api::Condition* before = plan.in.job.status.Find("Scheduled");
+void SetQueued(const Snapshot& in, const JobState& state, DecisionDraft& out) {
+  if (!state.queued) return;
+  const kueue::Standing& queue = *in.queue;
+  const api::Condition* before = in.job.status.Find("Scheduled");
   const bool news = before == nullptr || before->reason != queue.reason;
-  // Condition Suspended says that the job waits and why its pods leave, so the event belongs to it.
-  if (news && IsQueueTrouble(plan) && plan.in.job.status.Is("Suspended")) {
-    plan.AddEvent(true, queue.reason, queue.message);
+  // That it waits, and why it has to go, is told with condition Suspended.
+  if (news && IsQueueTrouble(in, state) && in.job.status.Is("Suspended")) {
+    out.AddEvent(true, queue.reason, queue.message);
   }
-  SetCondition(plan, "Scheduled", false, queue.reason, queue.message);
+  SetCondition(in, out, "Scheduled", false, queue.reason, queue.message);
 }
 
-std::string FewerByQueue(const PlanContext& plan) {
-  if (!plan.in.queue) return "";
-  const kueue::Standing& queue = *plan.in.queue;
+std::string FewerByQueue(const Snapshot& in) {
+  if (!in.queue) return "";
+  const kueue::Standing& queue = *in.queue;
   const bool fewer = queue.stage == Stage::kUnknown ||
-                     (queue.stage == Stage::kAdmitted && queue.pods < plan.in.job.WantedPods());
+                     (queue.stage == Stage::kAdmitted && queue.pods < in.job.WantedPods());
   return fewer ? queue.message : "";
 }
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "operator/planner/plan_context.h"
+#include "operator/planner/phases.h"
 
 namespace ringmaster::planner {
 namespace {
@@ -95,60 +95,58 @@ std::optional<Time> StalledSince(const Snapshot& in) {
   return known ? std::optional(since) : std::nullopt;
 }
 
-void WaitFor(PlanContext& plan, const std::vector<std::string>& waits) {
-  plan.stall_reason = kWaitingForProof;
-  plan.stall_message = fmt::format(
+void WaitFor(Stall& stall, const std::vector<std::string>& waits) {
+  stall.reason = kWaitingForProof;
+  stall.message = fmt::format(
       "too few of the view live to go on, and {} may still train somewhere: no word "
       "from there and no proof of death. Goes on when it is heard again or proven "
       "dead; {}",
       Names(waits), kHelp);
 }
 
-// What the former operator reported may still be true.
-void WaitForTheSidecars(PlanContext& plan) {
-  plan.LookAgainAt(HeardAllBy(plan.in));
-  const api::Condition* before = plan.in.job.status.Find("Rebuilding");
+// What the former leader said may still be so.
+void WaitForTheSidecars(const Snapshot& in, Stall& stall, DecisionDraft& out) {
+  out.LookAgainAt(HeardAllBy(in));
+  const api::Condition* before = in.job.status.Find("Rebuilding");
   if (before == nullptr || !before->status || before->reason != kWaitingForProof) return;
-  plan.stall_reason = before->reason;
-  plan.stall_message = before->message;
+  stall.reason = before->reason;
+  stall.message = before->message;
 }
 
-void AwaitReports(PlanContext& plan, const std::vector<std::string>& waits) {
-  plan.stall_reason = kQuorumLost;
-  plan.stall_message = fmt::format("asked to make way for lineage {}, and not heard yet: {}",
-                                   plan.in.lineage, Names(waits));
+void AwaitReports(const Snapshot& in, Stall& stall, const std::vector<std::string>& waits) {
+  stall.reason = kQuorumLost;
+  stall.message = fmt::format("asked to make way for lineage {}, and not heard yet: {}", in.lineage,
+                              Names(waits));
 }
 
-// The view's members may decide the next one by themselves, and have mostly done so within
-// kStallSaid.
-void LeaveItToTheView(PlanContext& plan, Time since) {
-  if (plan.in.now < since + kStallSaid) return plan.LookAgainAt(since + kStallSaid);
-  plan.LookAgainAt(since + kStallPatience);
-  plan.stall_reason = kStalled;
-  plan.stall_message =
+// Its members may decide the next one by themselves, and mostly have within kStallSaid.
+void LeaveItToTheView(const Snapshot& in, Stall& stall, DecisionDraft& out, Time since) {
+  if (in.now < since + kStallSaid) return out.LookAgainAt(since + kStallSaid);
+  out.LookAgainAt(since + kStallPatience);
+  stall.reason = kStalled;
+  stall.message =
       fmt::format("no pod trains: the members of view {} have {} s to go on by themselves",
-                  membership::EpochText(plan.in.view->epoch), kStallPatience.count());
+                  membership::EpochText(in.view->epoch), kStallPatience.count());
 }
 
-void Begin(PlanContext& plan) {
-  const Snapshot& in = plan.in;
+void Begin(const Snapshot& in, Stall& stall, DecisionDraft& out) {
   if (SomebodyTrains(in) && !WasCutShort(in)) return;
-  if (SomebodyIsOnTheWay(in)) return WaitForTheSidecars(plan);
+  if (SomebodyIsOnTheWay(in)) return WaitForTheSidecars(in, stall, out);
   const std::optional<Time> since = WasCutShort(in) ? Time() : StalledSince(in);
   if (!since) return;
-  if (in.now < *since + kStallPatience) return LeaveItToTheView(plan, *since);
+  if (in.now < *since + kStallPatience) return LeaveItToTheView(in, stall, out, *since);
   std::vector<std::string> waits;
   for (const Voter& voter : MustReport(in)) {
     if (!voter.connected) waits.push_back(voter.text);
   }
-  // The recovery begins only if it can end: until then the view may still go on by itself.
-  if (!waits.empty() && !MayFork(in)) return WaitFor(plan, waits);
-  plan.out.recover = membership::EpochLineage(in.view->epoch) + 1;
-  plan.out.recover_event = {
+  // Only where it can come to an end: till then the view may still go on by itself.
+  if (!waits.empty() && !MayFork(in)) return WaitFor(stall, waits);
+  out.recover = membership::EpochLineage(in.view->epoch) + 1;
+  out.recover_event = {
       true, kQuorumLost,
       fmt::format("too few of view {} live to go on by themselves: lineage {} begins with "
                   "those that are left",
-                  membership::EpochText(in.view->epoch), plan.out.recover),
+                  membership::EpochText(in.view->epoch), out.recover),
       ""};
 }
 
@@ -159,12 +157,11 @@ bool SomebodyHasAView(const Snapshot& in) {
   });
 }
 
-// The record is gone, or was perhaps never created, and no sidecar has reported a view. Each pod
-// that joins the new lineage reports whether it has one.
-void BeginWithoutRecord(PlanContext& plan) {
-  const Snapshot& in = plan.in;
-  plan.stall_reason = "RecordLost";
-  plan.stall_message =
+// The record is gone, or it is not known whether it was ever made, and no sidecar has told of a
+// view. Who makes way says whether it has one.
+void BeginWithoutRecord(const Snapshot& in, Stall& stall, DecisionDraft& out) {
+  stall.reason = "RecordLost";
+  stall.message =
       membership::EpochNumber(in.job.status.epoch) == 0
           ? fmt::format(
                 "it is not known whether the job's record, ConfigMap {}-record, was ever "
@@ -181,37 +178,36 @@ void BeginWithoutRecord(PlanContext& plan) {
     if (!voter.connected) waits.push_back(voter.text);
   }
   if (!waits.empty() && !MayFork(in)) {
-    plan.stall_message += fmt::format(
+    stall.message += fmt::format(
         ". Goes on when it is known that none does; not heard and not proven dead: {}; {}",
         Names(waits), kHelp);
     return;
   }
   if (SomebodyHasAView(in)) return;
   const Time patience = std::max(in.view_since + kStallPatience, HeardAllBy(in));
-  if (in.now < patience) return plan.LookAgainAt(patience);
-  plan.out.recover = membership::EpochLineage(in.job.status.epoch) + 1;
-  plan.out.recover_event = {
+  if (in.now < patience) return out.LookAgainAt(patience);
+  out.recover = membership::EpochLineage(in.job.status.epoch) + 1;
+  out.recover_event = {
       true, kQuorumLost,
       fmt::format("the job's record is gone and no sidecar has told of a view: lineage {} begins "
                   "with what the pods say",
-                  plan.out.recover),
+                  out.recover),
       ""};
 }
 
-void Ask(PlanContext& plan, bool fresh_workers) {
-  for (const SidecarFacts& sidecar : plan.in.sidecars) {
+void Ask(const Snapshot& in, DecisionDraft& out, bool fresh_workers) {
+  for (const SidecarFacts& sidecar : in.sidecars) {
     if (!sidecar.connected) continue;
     const bool used =
         std::any_of(sidecar.candidate.workers.begin(), sidecar.candidate.workers.end(),
                     [](const membership::Worker& worker) { return worker.used; });
-    plan.out.notices.push_back(
-        {sidecar.pod_uid, RecoverNotice{plan.in.lineage, fresh_workers && used}});
+    out.notices.push_back({sidecar.pod_uid, RecoverNotice{in.lineage, fresh_workers && used}});
   }
 }
 
-void AddIgnoredEvent(PlanContext& plan, const std::vector<std::string>& ignored) {
+void AddIgnoredEvent(DecisionDraft& out, const std::vector<std::string>& ignored) {
   if (ignored.empty()) return;
-  plan.AddEvent(
+  out.AddEvent(
       true, "ForkPossible",
       fmt::format("onQuorumLoss is RestartFromCheckpoint: {} was not waited for. If it still "
                   "runs, the job runs twice until it is reached",
@@ -240,41 +236,43 @@ std::string GoesOnWith(const Snapshot& in, const membership::View& view) {
                     membership::EpochText(in.view->epoch), Names(lost));
 }
 
-void StartAgain(PlanContext& plan, const QuorumRecovery& end) {
-  plan.out.first_view = BootstrapOf(plan, plan.in.lineage);
-  if (plan.out.first_view != nullptr) EvaluateStartAgain(plan);
-  if (plan.outcome.ended()) {
-    plan.out.first_view = nullptr;
+void StartAgain(const Snapshot& in, JobState& state, const PodSets& pods, Stall& stall,
+                DecisionDraft& out, const QuorumRecovery& end) {
+  out.first_view = BootstrapOf(in, state, pods, out, in.lineage);
+  if (out.first_view != nullptr) EvaluateStartAgain(in, state, out);
+  if (state.outcome.ended()) {
+    out.first_view = nullptr;
     return;
   }
-  const bool begun = HasHadView(plan.in);
-  plan.stall_reason = kStartingAgain;
-  plan.stall_message = fmt::format(
+  const bool begun = HasHadView(in);
+  stall.reason = kStartingAgain;
+  stall.message = fmt::format(
       "{}; ready pods needed for that: {}",
       begun ? "no living worker holds the job's state: it starts again from its checkpoint"
             : "the first view could not be recorded: it is founded again",
-      plan.in.job.spec.elastic_policy.min_replicas);
-  if (plan.out.first_view == nullptr || !begun) return;
-  plan.AddEvent(
+      in.job.spec.elastic_policy.min_replicas);
+  if (out.first_view == nullptr || !begun) return;
+  out.AddEvent(
       true, "StartedAgain",
       "no living worker held the job's state: the job starts again from its checkpoint. What "
       "was done since that was written is lost; status.stepsLost is without it, "
       "status.restartsFromCheckpoint counts it");
-  AddIgnoredEvent(plan, end.ignored);
+  AddIgnoredEvent(out, end.ignored);
 }
 
-void Finish(PlanContext& plan) {
-  const QuorumRecovery& end = EvaluateRecovery(plan.in);
-  Ask(plan, end.nobody_holds);
-  if (SomebodyIsOnTheWay(plan.in)) return WaitForTheSidecars(plan);
-  if (!end.unheard.empty()) return WaitFor(plan, end.unheard);
-  if (!end.waits.empty()) return AwaitReports(plan, end.waits);
+void Finish(const Snapshot& in, JobState& state, const PodSets& pods, Stall& stall,
+            DecisionDraft& out) {
+  const QuorumRecovery& end = EvaluateRecovery(in);
+  Ask(in, out, end.nobody_holds);
+  if (SomebodyIsOnTheWay(in)) return WaitForTheSidecars(in, stall, out);
+  if (!end.unheard.empty()) return WaitFor(stall, end.unheard);
+  if (!end.waits.empty()) return AwaitReports(in, stall, end.waits);
   if (end.view != nullptr) {
-    plan.out.first_view = end.view;
-    plan.AddEvent(true, "QuorumRecovered", GoesOnWith(plan.in, *end.view));
-    return AddIgnoredEvent(plan, end.ignored);
+    out.first_view = end.view;
+    out.AddEvent(true, "QuorumRecovered", GoesOnWith(in, *end.view));
+    return AddIgnoredEvent(out, end.ignored);
   }
-  StartAgain(plan, end);
+  StartAgain(in, state, pods, stall, out, end);
 }
 
 }  // namespace
@@ -308,12 +306,13 @@ QuorumRecovery EvaluateRecovery(const Snapshot& in) {
   return out;
 }
 
-void RecoverFromQuorumLoss(PlanContext& plan) {
-  if (plan.finishing) return;
-  const bool begun = plan.in.lineage > membership::EpochLineage(membership::EpochOf(plan.in.view));
-  if (begun) return Finish(plan);
-  if (plan.in.view != nullptr) return Begin(plan);
-  if (plan.in.job.status.epoch != 0) BeginWithoutRecord(plan);
+void RecoverFromQuorumLoss(const Snapshot& in, JobState& state, const PodSets& pods, Stall& stall,
+                           DecisionDraft& out) {
+  if (state.finishing) return;
+  const bool begun = in.lineage > membership::EpochLineage(membership::EpochOf(in.view));
+  if (begun) return Finish(in, state, pods, stall, out);
+  if (in.view != nullptr) return Begin(in, stall, out);
+  if (in.job.status.epoch != 0) BeginWithoutRecord(in, stall, out);
 }
 
 }  // namespace ringmaster::planner

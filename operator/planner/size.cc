@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "operator/planner/plan_context.h"
+#include "operator/planner/phases.h"
 
 namespace ringmaster::planner {
 namespace {
@@ -16,107 +16,108 @@ std::optional<Time> DrainEnd(const PodFacts& pod) {
   return *pod.drain_since + std::chrono::seconds(pod.grace_seconds);
 }
 
-// A pod leaves a view by plan. Without a view it is deleted at once.
-bool HasLeft(const PlanContext& plan, const PodFacts& pod) { return !InView(plan.in, pod.uid); }
+// A pod leaves the view by plan only once somebody is in a view: before that it just goes.
+bool HasLeft(const Snapshot& in, const PodFacts& pod) { return !InView(in, pod.uid); }
 
-// All training pods are about to leave: the job's state would be lost with the last of them.
-bool NobodyStays(const PlanContext& plan) {
-  if (plan.in.view == nullptr || plan.suspended || plan.finishing) return false;
-  const auto& members = plan.in.view->pods;
-  return std::none_of(members.begin(), members.end(), [&plan](const membership::Pod& member) {
-    const PodFacts* pod = FindPod(plan.in, member.uid);
+// All pods that train are to leave: with the last of them the job's state would be gone.
+bool NobodyStays(const Snapshot& in, const JobState& state) {
+  if (in.view == nullptr || state.suspended || state.finishing) return false;
+  const auto& members = in.view->pods;
+  return std::none_of(members.begin(), members.end(), [&](const membership::Pod& member) {
+    const PodFacts* pod = FindPod(in, member.uid);
     return pod != nullptr && !pod->leaving() && !pod->ended();
   });
 }
 
-// `held`: pods that should leave but are not told so yet.
-void ReportHeld(PlanContext& plan, const std::vector<std::string>& held) {
-  const bool said = plan.in.job.status.Is(kDrainHeld);
+// `held`: pods that were asked to leave and are not told yet.
+void ReportHeld(const Snapshot& in, DecisionDraft& out, const std::vector<std::string>& held) {
+  const bool said = in.job.status.Is(kDrainHeld);
   if (held.empty()) {
-    if (said) SetCondition(plan, kDrainHeld, false, "SuccessorTrains", "");
+    if (said) SetCondition(in, out, kDrainHeld, false, "SuccessorTrains", "");
     return;
   }
   const std::string message = fmt::format(
       "nobody would be left that has the job's state: {} leave{} when a pod that stays has joined "
       "the ring",
       Names(held), held.size() == 1 ? "s" : "");
-  SetCondition(plan, kDrainHeld, true, "LastWithState", message);
-  if (!said) plan.AddEvent(true, kDrainHeld, message, held.front());
+  SetCondition(in, out, kDrainHeld, true, "LastWithState", message);
+  if (!said) out.AddEvent(true, kDrainHeld, message, held.front());
 }
 
-void FinishDrains(PlanContext& plan) {
-  const bool nobody_stays = NobodyStays(plan);
+void FinishDrains(const Snapshot& in, const JobState& state, const PodSets& pods,
+                  DecisionDraft& out) {
+  const bool nobody_stays = NobodyStays(in, state);
   std::vector<std::string> held;
-  for (const PodFacts* pod : plan.leaving) {
+  for (const PodFacts* pod : pods.leaving) {
     if (pod->deleting) continue;
     if (!pod->drain_since) {
-      if (nobody_stays && InView(plan.in, pod->uid)) {
+      if (nobody_stays && InView(in, pod->uid)) {
         held.push_back(pod->name);
         continue;
       }
-      // Another client set the mark (ringmaster drain): the time counts from when we saw it.
-      plan.out.drains.push_back({pod->name, pod->uid, pod->drain_reason});
+      // Marked by somebody else (ringmaster drain): the time counts from when we saw it.
+      out.drains.push_back({pod->name, pod->uid, pod->drain_reason});
     }
-    if (HasLeft(plan, *pod)) {
-      plan.out.deletes.push_back({pod->name, pod->uid, "Drained"});
+    if (HasLeft(in, *pod)) {
+      out.deletes.push_back({pod->name, pod->uid, "Drained"});
     } else if (const auto end = DrainEnd(*pod)) {
-      if (plan.in.now >= *end) {
-        plan.out.deletes.push_back({pod->name, pod->uid, "DrainGraceOver"});
-        plan.AddEvent(true, "DrainGraceOver",
-                      fmt::format("pod {} did not leave the ring within {} s and is deleted: {}",
-                                  pod->name, pod->grace_seconds, WhyNotLeft(plan, *pod)),
-                      pod->name);
+      if (in.now >= *end) {
+        out.deletes.push_back({pod->name, pod->uid, "DrainGraceOver"});
+        out.AddEvent(true, "DrainGraceOver",
+                     fmt::format("pod {} did not leave the ring within {} s and is deleted: {}",
+                                 pod->name, pod->grace_seconds, WhyNotLeft(in, *pod)),
+                     pod->name);
       } else {
-        plan.LookAgainAt(*end);
+        out.LookAgainAt(*end);
       }
     }
   }
-  ReportHeld(plan, held);
+  ReportHeld(in, out, held);
 }
 
-std::vector<const PodFacts*> Staying(const PlanContext& plan) {
+std::vector<const PodFacts*> Staying(const PodSets& pods) {
   std::vector<const PodFacts*> staying;
-  for (const PodFacts* pod : plan.active) {
-    if (plan.Stays(*pod)) staying.push_back(pod);
+  for (const PodFacts* pod : pods.active) {
+    if (pods.Stays(*pod)) staying.push_back(pod);
   }
   return staying;
 }
 
-void ScaleDown(PlanContext& plan) {
-  const std::size_t wanted = static_cast<std::size_t>(plan.wanted);
-  std::vector<const PodFacts*> staying = Staying(plan);
+void ScaleDown(const Snapshot& in, const JobState& state, PodSets& pods, DecisionDraft& out) {
+  const std::size_t wanted = static_cast<std::size_t>(state.wanted);
+  std::vector<const PodFacts*> staying = Staying(pods);
   if (staying.size() <= wanted) return;
-  plan.AddEvent(
+  out.AddEvent(
       false, "ScalingDown",
       fmt::format("{} run or are coming, {} wanted: first those that don't train yet leave, "
                   "then the highest indexes",
                   Plural(staying.size(), "pod"), wanted));
   std::sort(staying.begin(), staying.end(), [&](const PodFacts* a, const PodFacts* b) {
-    const bool a_trains = InView(plan.in, a->uid), b_trains = InView(plan.in, b->uid);
+    const bool a_trains = InView(in, a->uid), b_trains = InView(in, b->uid);
     return a_trains != b_trains ? b_trains : a->index > b->index;
   });
   staying.resize(staying.size() - wanted);
-  for (const PodFacts* pod : staying) Drain(plan, pod, "ScaledDown");
+  for (const PodFacts* pod : staying) Drain(pods, out, pod, "ScaledDown");
 }
 
-// A waiting pod is kept off nodes that are about to go. If one of these nodes stays after all, the
-// pod is replaced by one without that rule.
-void FreeKeptOff(PlanContext& plan) {
-  for (const PodFacts* pod : std::vector(plan.active)) {
-    if (!NodeToReturnTo(plan, *pod).empty()) Drain(plan, pod, "NodeStays");
+// A pod that waits for a node is kept off those that end; one of them stays after all. Its like is
+// made without that.
+void FreeKeptOff(const Snapshot& in, PodSets& pods, DecisionDraft& out) {
+  for (const PodFacts* pod : std::vector(pods.active)) {
+    if (!NodeToReturnTo(in, *pod).empty()) Drain(pods, out, pod, "NodeStays");
   }
 }
 
-// Pods on nodes that are about to go leave once enough others train in their place, so that the job
-// never falls below its size. If the node is certain to end, they wait at most kWarnedGrace, so
-// that a cluster that waits for the node is not delayed for ever.
-void DrainWarned(PlanContext& plan) {
+// Pods on nodes that are to go leave when enough others train in their place, so that no pod that
+// waits for the node waits for ever and the job never falls below its size for it. On a node that
+// ends anyway they don't wait longer than kWarnedGrace.
+void DrainWarned(const Snapshot& in, const JobState& state, PodSets& pods, DecisionDraft& out) {
   std::vector<const PodFacts*> warned;
   int others = 0;
-  for (const PodFacts* pod : plan.active) {
-    if (plan.warned.count(pod->uid) != 0) {
+  for (const PodFacts* pod : pods.active) {
+    if (pods.warned.count(pod->uid) != 0) {
       warned.push_back(pod);
-    } else if (InView(plan.in, pod->uid)) {
+    } else if (InView(in, pod->uid)) {
       ++others;
     }
   }
@@ -124,89 +125,90 @@ void DrainWarned(PlanContext& plan) {
   // those with a high index.
   std::sort(warned.begin(), warned.end(), [&](const PodFacts* a, const PodFacts* b) {
     const auto rank = [&](const PodFacts* pod) {
-      return std::tuple(!InView(plan.in, pod->uid), plan.warned.at(pod->uid).ends, pod->index);
+      return std::tuple(!InView(in, pod->uid), pods.warned.at(pod->uid).ends, pod->index);
     };
     return rank(a) > rank(b);
   });
-  const auto needed = static_cast<std::size_t>(std::max(0, plan.wanted - others));
+  const auto needed = static_cast<std::size_t>(std::max(0, state.wanted - others));
   std::size_t may_leave = warned.size() - std::min(warned.size(), needed);
   for (const PodFacts* pod : warned) {
-    const Warning& warning = plan.warned.at(pod->uid);
-    const Time end = pod->warned_since.value_or(plan.in.now) + kWarnedGrace;
+    const Warning& warning = pods.warned.at(pod->uid);
+    const Time end = pod->warned_since.value_or(in.now) + kWarnedGrace;
     if (may_leave > 0) {
       --may_leave;
-      Drain(plan, pod, warning.reason);
-    } else if (warning.ends && plan.in.now >= end) {
-      Drain(plan, pod, warning.reason);
+      Drain(pods, out, pod, warning.reason);
+    } else if (warning.ends && in.now >= end) {
+      Drain(pods, out, pod, warning.reason);
     } else if (warning.ends) {
-      plan.LookAgainAt(end);
+      out.LookAgainAt(end);
     }
   }
 }
 
-// Deletes ended pods whose end is in the API server's status, and not only in ours.
-void RemoveEnded(PlanContext& plan) {
-  for (const PodFacts& pod : plan.in.pods) {
+// Ended pods whose end is in the status (of the API server, not only in ours) make room.
+void RemoveEnded(const Snapshot& in, DecisionDraft& out) {
+  for (const PodFacts& pod : in.pods) {
     if (pod.ended() && !pod.deleting && pod.phase != PodPhase::kSucceeded &&
-        IsAccounted(plan.in, pod.uid)) {
-      plan.out.deletes.push_back({pod.name, pod.uid, "Replaced"});
+        IsAccounted(in, pod.uid)) {
+      out.deletes.push_back({pod.name, pod.uid, "Replaced"});
     }
   }
 }
 
-// Creates all missing pods at once. Those that find no room wait for it, gated or Pending, while
-// the others train (gang.cc bounds how often a job grows because capacity appeared).
-void Grow(PlanContext& plan) {
-  // The changes that the queue's flavours require for new pods are unknown.
-  if (plan.in.queue && plan.in.queue->changes == nullptr) return;
+// All pods that the user asks for are made at once; those that find no room wait for it, gated or
+// Pending, while the others train (gang.cc bounds how often a job grows by what appears).
+void Grow(const Snapshot& in, const JobState& state, const PodSets& pods, DecisionDraft& out) {
+  // What the flavours of its admission want of new pods is not known.
+  if (in.queue && in.queue->changes == nullptr) return;
   std::set<int> taken;
-  // The successor of a leaving or unreachable pod is counted instead of it.
-  std::size_t have = Staying(plan).size();
-  for (const PodFacts& pod : plan.in.pods) {
+  // A pod that is about to leave, or out of reach, has its successor by then.
+  std::size_t have = Staying(pods).size();
+  for (const PodFacts& pod : in.pods) {
     taken.insert(pod.index);
     // The job may have finished without our knowing it yet: the pod keeps its place until phase 2
     // has evaluated it.
     if (pod.phase == PodPhase::kSucceeded && !pod.leaving()) ++have;
   }
-  const bool replacing = !plan.in.job.status.start_time.empty() &&
-                         (plan.in.view != nullptr || plan.in.pods.size() > have);
-  for (int index = 0; have < static_cast<std::size_t>(plan.wanted); ++index) {
+  const bool replacing =
+      !in.job.status.start_time.empty() && (in.view != nullptr || in.pods.size() > have);
+  for (int index = 0; have < static_cast<std::size_t>(state.wanted); ++index) {
     if (taken.count(index) != 0) continue;
     PodCreate create{index, replacing ? "to bring the job back to its size" : "to start the job",
-                     NodesToAvoid(plan)};
-    RecordAnnouncedEnds(plan, create);
-    if (plan.in.queue) create.of_queue = plan.in.queue->changes;
-    plan.out.creates.push_back(std::move(create));
+                     NodesToAvoid(in, out)};
+    RecordAnnouncedEnds(in, create);
+    if (in.queue) create.of_queue = in.queue->changes;
+    out.creates.push_back(std::move(create));
     ++have;
   }
 }
 
 }  // namespace
 
-void Drain(PlanContext& plan, const PodFacts* pod, const std::string& reason) {
-  std::erase(plan.active, pod);
-  plan.out.drains.push_back({pod->name, pod->uid, reason});
+void Drain(PodSets& pods, DecisionDraft& out, const PodFacts* pod, const std::string& reason) {
+  std::erase(pods.active, pod);
+  out.drains.push_back({pod->name, pod->uid, reason});
 }
 
-void Size(PlanContext& plan) {
-  if (plan.finishing) {
-    // Nothing is rebuilt any more: a pod outside the last view is not needed.
-    for (const PodFacts& pod : plan.in.pods) {
-      const bool outside = plan.in.view != nullptr && !InView(plan.in, pod.uid);
-      if (outside && !pod.deleting && !pod.ended() && !IsAboutToFail(plan, pod)) {
-        plan.out.deletes.push_back({pod.name, pod.uid, "JobFinishes"});
+void Size(const Snapshot& in, const JobState& state, PodSets& pods, WaitReasons& why,
+          DecisionDraft& out) {
+  if (state.finishing) {
+    // Nothing is rebuilt: a pod that isn't in the last view has nothing to do here any more.
+    for (const PodFacts& pod : in.pods) {
+      const bool outside = in.view != nullptr && !InView(in, pod.uid);
+      if (outside && !pod.deleting && !pod.ended() && !IsAboutToFail(in, out, pod)) {
+        out.deletes.push_back({pod.name, pod.uid, "JobFinishes"});
       }
     }
     return;
   }
-  FinishDrains(plan);
-  ScaleDown(plan);
-  YieldToOthers(plan);
-  FreeKeptOff(plan);
-  DrainWarned(plan);
-  OfferPods(plan);
-  RemoveEnded(plan);
-  Grow(plan);
+  FinishDrains(in, state, pods, out);
+  ScaleDown(in, state, pods, out);
+  YieldToOthers(in, pods, why, out);
+  FreeKeptOff(in, pods, out);
+  DrainWarned(in, state, pods, out);
+  OfferPods(in, pods, out);
+  RemoveEnded(in, out);
+  Grow(in, state, pods, out);
 }
 
 }  // namespace ringmaster::planner

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "operator/planner/plan_context.h"
+#include "operator/planner/phases.h"
 
 namespace ringmaster::planner {
 namespace {
@@ -59,79 +59,79 @@ class Waiting {
   std::vector<Group> groups_;
 };
 
-// An event reports the beginning of a problem; the condition shows its course.
-bool IsNews(const PlanContext& plan, const std::string& type, const std::string& reason) {
-  const api::Condition* before = plan.in.job.status.Find(type);
+// An event tells of the beginning of a trouble; how it goes on stands in the condition.
+bool IsNews(const Snapshot& in, const std::string& type, const std::string& reason) {
+  const api::Condition* before = in.job.status.Find(type);
   return before == nullptr || before->status || before->reason != reason;
 }
 
-void SetScheduled(PlanContext& plan) {
+void SetScheduled(const Snapshot& in, const JobState& state, const PodSets& pods,
+                  const WaitReasons& why, DecisionDraft& out) {
   std::size_t scheduled = 0;
   Waiting waiting;
-  for (const PodFacts* pod : plan.active) {
+  for (const PodFacts* pod : pods.active) {
     scheduled += pod->scheduled ? 1 : 0;
     if (!pod->scheduled && !pod->waiting.empty()) waiting.Add(pod->name, pod->waiting);
   }
-  const bool all = scheduled >= static_cast<std::size_t>(plan.wanted);
-  const std::string reason = all                       ? "AllPodsScheduled"
-                             : !plan.leavers.empty()   ? "Preempting"
-                             : !plan.for_nodes.empty() ? "WaitingForNodes"
-                             : plan.no_capacity        ? "WaitingForRoom"
-                             : waiting.empty()         ? "WaitingForPods"
-                                                       : "Unschedulable";
-  std::string message = fmt::format("pods with a node: {} of {}", scheduled, plan.wanted);
+  const bool all = scheduled >= static_cast<std::size_t>(state.wanted);
+  const std::string reason = all                      ? "AllPodsScheduled"
+                             : !why.leavers.empty()   ? "Preempting"
+                             : !why.for_nodes.empty() ? "WaitingForNodes"
+                             : why.no_capacity        ? "WaitingForRoom"
+                             : waiting.empty()        ? "WaitingForPods"
+                                                      : "Unschedulable";
+  std::string message = fmt::format("pods with a node: {} of {}", scheduled, state.wanted);
   if (!waiting.empty()) message += "; " + waiting.Text();
-  if (!plan.for_nodes.empty()) message += "; " + plan.for_nodes;
-  if (!plan.gated_why.empty()) message += "; " + plan.gated_why;
-  if (!plan.leavers.empty()) message += "; " + plan.leavers;
-  if (const std::string fewer = FewerByQueue(plan); !fewer.empty()) message += "; " + fewer;
-  if (reason == "Preempting" && IsNews(plan, "Scheduled", reason)) {
-    plan.AddEvent(false, reason, plan.leavers);
+  if (!why.for_nodes.empty()) message += "; " + why.for_nodes;
+  if (!why.gated_why.empty()) message += "; " + why.gated_why;
+  if (!why.leavers.empty()) message += "; " + why.leavers;
+  if (const std::string fewer = FewerByQueue(in); !fewer.empty()) message += "; " + fewer;
+  if (reason == "Preempting" && IsNews(in, "Scheduled", reason)) {
+    out.AddEvent(false, reason, why.leavers);
   }
-  if (reason == "WaitingForNodes" && IsNews(plan, "Scheduled", reason)) {
-    plan.AddEvent(false, reason, message);
+  if (reason == "WaitingForNodes" && IsNews(in, "Scheduled", reason)) {
+    out.AddEvent(false, reason, message);
   }
   const bool trouble = reason == "Unschedulable" || reason == "WaitingForRoom";
-  if (trouble && IsNews(plan, "Scheduled", reason)) plan.AddEvent(true, reason, message);
-  SetCondition(plan, "Scheduled", all, reason, std::move(message));
+  if (trouble && IsNews(in, "Scheduled", reason)) out.AddEvent(true, reason, message);
+  SetCondition(in, out, "Scheduled", all, reason, std::move(message));
 }
 
-// True once as many pods run as the job needs to train; False while a problem keeps containers from
-// starting.
-void SetStarted(PlanContext& plan) {
+// True once as many pods run as can train; False while something keeps containers from starting.
+void SetStarted(const Snapshot& in, const PodSets& pods, DecisionDraft& out) {
   Waiting waiting;
   std::string reason;
-  for (const PodFacts* pod : plan.active) {
+  for (const PodFacts* pod : pods.active) {
     if (!pod->unstartable) continue;
     if (reason.empty()) reason = pod->unstartable.reason;
     waiting.Add(pod->name, pod->unstartable.what, pod->unstartable.message);
   }
   if (!waiting.empty()) {
-    if (IsNews(plan, "Started", reason)) plan.AddEvent(true, reason, waiting.Text());
-    return SetCondition(plan, "Started", false, reason, waiting.Text());
+    if (IsNews(in, "Started", reason)) out.AddEvent(true, reason, waiting.Text());
+    return SetCondition(in, out, "Started", false, reason, waiting.Text());
   }
-  const api::Condition* before = plan.in.job.status.Find("Started");
-  // The reason why a pod's containers don't start is not always known at once, so a preparing pod
-  // does not mean that the problem is over.
-  const bool waits = std::any_of(plan.active.begin(), plan.active.end(),
+  const api::Condition* before = in.job.status.Find("Started");
+  // What a pod that is still prepared waits for is not always known at once: nothing is mended yet.
+  const bool waits = std::any_of(pods.active.begin(), pods.active.end(),
                                  [](const PodFacts* pod) { return pod->preparing; });
   if (before != nullptr && !waits) {
     const char* message = before->status ? "" : "no container is kept from starting any more";
-    return SetCondition(plan, "Started", true, "AllStarted",
+    return SetCondition(in, out, "Started", true, "AllStarted",
                         *message != 0 ? message : before->message);
   }
-  const auto running = std::count_if(plan.active.begin(), plan.active.end(),
+  const auto running = std::count_if(pods.active.begin(), pods.active.end(),
                                      [](const PodFacts* pod) { return pod->running_since; });
-  if (before != nullptr || running < LeastTogether(plan)) return;
-  SetCondition(plan, "Started", true, "AllStarted", "the containers of minReplicas pods run");
+  if (before != nullptr || running < LeastTogether(in)) return;
+  SetCondition(in, out, "Started", true, "AllStarted", "the containers of minReplicas pods run");
 }
 
-std::string WhatKeeps(PlanContext& plan, const PodFacts& pod, const SidecarFacts* sidecar) {
+std::string WhatKeeps(const Snapshot& in, DecisionDraft& out, const PodFacts& pod,
+                      const SidecarFacts* sidecar) {
   if (pod.running_since) return WhatIsMissing(sidecar);
   if (pod.unstartable) return pod.unstartable.what;
   const std::optional<Time> since = pod.accepted_at;
-  if (!since || plan.in.now < *since + kUsualStart) {
-    if (since) plan.LookAgainAt(*since + kUsualStart);
+  if (!since || in.now < *since + kUsualStart) {
+    if (since) out.LookAgainAt(*since + kUsualStart);
     return "its containers are being made";
   }
   return "its containers don't start: kubectl describe pod says why, mostly the pull of a "
@@ -140,39 +140,41 @@ std::string WhatKeeps(PlanContext& plan, const PodFacts& pod, const SidecarFacts
 
 }  // namespace
 
-std::string WaitingForInit(PlanContext& plan) {
+std::string WaitingForInit(const Snapshot& in, const JobState& state, const PodSets& pods,
+                           DecisionDraft& out) {
   Waiting waiting;
   std::size_t ready = 0;
-  for (const PodFacts* pod : plan.active) {
-    const SidecarFacts* sidecar = FindSidecar(plan.in, pod->uid);
+  for (const PodFacts* pod : pods.active) {
+    const SidecarFacts* sidecar = FindSidecar(in, pod->uid);
     if (sidecar != nullptr && sidecar->ready) {
       ++ready;
     } else if (pod->scheduled) {
-      waiting.Add(pod->name, WhatKeeps(plan, *pod, sidecar));
+      waiting.Add(pod->name, WhatKeeps(in, out, *pod, sidecar));
     }
   }
   return fmt::format("{} of {} ready, at least {} needed{}{}", ready,
-                     Plural(static_cast<std::size_t>(plan.wanted), "pod"),
-                     plan.in.job.spec.elastic_policy.min_replicas,
+                     Plural(static_cast<std::size_t>(state.wanted), "pod"),
+                     in.job.spec.elastic_policy.min_replicas,
                      waiting.empty() ? "" : "; waiting for ", waiting.InBrackets());
 }
 
-bool EnoughHaveRun(PlanContext& plan) {
+bool EnoughHaveRun(const Snapshot& in, const PodSets& pods, DecisionDraft& out) {
   std::vector<Time> since;
-  for (const PodFacts* pod : plan.active) {
+  for (const PodFacts* pod : pods.active) {
     if (pod->running_since) since.push_back(*pod->running_since);
   }
-  const auto needed = static_cast<std::size_t>(std::max(1, LeastTogether(plan)));
+  const auto needed = static_cast<std::size_t>(std::max(1, LeastTogether(in)));
   if (since.size() < needed) return false;
   std::nth_element(since.begin(), since.begin() + (needed - 1), since.end());
   const Time usual = since[needed - 1] + kUsualInit;
-  if (plan.in.now < usual) plan.LookAgainAt(usual);
-  return plan.in.now >= usual;
+  if (in.now < usual) out.LookAgainAt(usual);
+  return in.now >= usual;
 }
 
-void SetStarting(PlanContext& plan) {
-  SetScheduled(plan);
-  SetStarted(plan);
+void SetStarting(const Snapshot& in, const JobState& state, const PodSets& pods,
+                 const WaitReasons& why, DecisionDraft& out) {
+  SetScheduled(in, state, pods, why, out);
+  SetStarted(in, pods, out);
 }
 
 }  // namespace ringmaster::planner

@@ -4,24 +4,24 @@
 #include <algorithm>
 
 #include "operator/api/labels.h"
-#include "operator/planner/plan_context.h"
+#include "operator/planner/phases.h"
 
 namespace ringmaster::planner {
 
-void SetCondition(PlanContext& plan, const std::string& type, bool on, std::string reason,
-                  std::string message) {
-  auto& conditions = plan.out.status.conditions;
+void SetCondition(const Snapshot& in, DecisionDraft& out, const std::string& type, bool on,
+                  std::string reason, std::string message) {
+  auto& conditions = out.status.conditions;
   auto at = std::find_if(conditions.begin(), conditions.end(),
                          [&](const api::Condition& c) { return c.type == type; });
   if (at == conditions.end())
     at = conditions.insert(conditions.end(), api::Condition{.type = type});
   if (at->status != on || at->last_transition_time.empty()) {
     at->status = on;
-    at->last_transition_time = api::FormatTime(plan.in.now);
+    at->last_transition_time = api::FormatTime(in.now);
   }
   at->reason = std::move(reason);
   at->message = std::move(message);
-  at->observed_generation = plan.in.job.generation;
+  at->observed_generation = in.job.generation;
 }
 
 namespace {
@@ -31,171 +31,176 @@ constexpr std::size_t kMostRanks = 1000;
 
 using membership::EpochText;
 
-// Members of the newest view that are gone, or have not installed it yet. For a first view the
-// latter don't count: it is only on its way to its members.
-std::vector<std::string> NotInRing(const PlanContext& plan) {
+// Members of the newest view that are gone, or that say they are not in it yet. A first view is not
+// rebuilt: it is on its way to its members.
+std::vector<std::string> NotInRing(const Snapshot& in) {
   std::vector<std::string> names;
-  if (plan.in.view == nullptr) return names;
-  for (const membership::Pod& pod : plan.in.view->pods) {
-    const SidecarFacts* sidecar = FindSidecar(plan.in, pod.uid);
-    const bool behind = plan.in.view->reason != membership::Reason::kBootstrap &&
-                        sidecar != nullptr && sidecar->connected &&
-                        sidecar->epoch < plan.in.view->epoch;
-    if (behind || IsGone(plan.in, pod.uid)) names.push_back(pod.name);
+  if (in.view == nullptr) return names;
+  for (const membership::Pod& pod : in.view->pods) {
+    const SidecarFacts* sidecar = FindSidecar(in, pod.uid);
+    const bool behind = in.view->reason != membership::Reason::kBootstrap && sidecar != nullptr &&
+                        sidecar->connected && sidecar->epoch < in.view->epoch;
+    if (behind || IsGone(in, pod.uid)) names.push_back(pod.name);
   }
   return names;
 }
 
-std::string WhySuspended(const PlanContext& plan) {
-  if (plan.gives_all) return "all pods leave for a more important job: see condition Preempted";
-  const api::Spec& spec = plan.in.job.spec;
-  if (plan.queued) return plan.in.queue->message;
+std::string WhySuspended(const Snapshot& in, const JobState& state) {
+  if (state.gives_all) return "all pods leave for a more important job: see condition Preempted";
+  const api::Spec& spec = in.job.spec;
+  if (state.queued) return in.queue->message;
   if (spec.run_policy.suspend) return "runPolicy.suspend is true: all pods are removed";
   if (spec.worker.replicas == 0) return "worker.replicas is 0: all pods are removed";
   return "the job is not suspended any more; the pods of before are waited for, they still end";
 }
 
-// The smaller view has an event already; that it is too small to train is another one.
-void SetHeld(PlanContext& plan, const std::string& message) {
+// The view that has become too small is an event already; that nobody trains in it is another.
+void SetHeld(const Snapshot& in, DecisionDraft& out, const std::string& message) {
   constexpr char kReason[] = "BelowMinReplicas";
-  const api::Condition* before = plan.in.job.status.Find("Running");
-  if (before == nullptr || before->reason != kReason) plan.AddEvent(true, kReason, message);
-  SetCondition(plan, "Running", false, kReason, message);
+  const api::Condition* before = in.job.status.Find("Running");
+  if (before == nullptr || before->reason != kReason) out.AddEvent(true, kReason, message);
+  SetCondition(in, out, "Running", false, kReason, message);
 }
 
-// Workers that don't call init() are reported only when enough pods have run for a moment: before,
-// they are just starting.
-void SetBeginning(PlanContext& plan) {
+// That workers don't call init() is said when enough pods have run for a moment: until then they
+// are just being started.
+void SetBeginning(const Snapshot& in, const JobState& state, const PodSets& pods,
+                  DecisionDraft& out) {
   constexpr char kReason[] = "WaitingForInit";
-  const std::string message = WaitingForInit(plan);
-  const api::Condition* before = plan.in.job.status.Find("Running");
+  const std::string message = WaitingForInit(in, state, pods, out);
+  const api::Condition* before = in.job.status.Find("Running");
   const bool said = before != nullptr && !before->status && before->reason == kReason;
-  const bool runs = EnoughHaveRun(plan);
-  if (runs && !said) plan.AddEvent(false, kReason, message);
-  SetCondition(plan, "Running", false, runs ? kReason : "Starting", message);
+  const bool runs = EnoughHaveRun(in, pods, out);
+  if (runs && !said) out.AddEvent(false, kReason, message);
+  SetCondition(in, out, "Running", false, runs ? kReason : "Starting", message);
 }
 
-void SetRunning(PlanContext& plan) {
-  const membership::ViewPtr& view = plan.in.view;
-  if (plan.outcome.ended()) {
-    return SetCondition(plan, "Running", false, "JobEnded", plan.outcome.message);
+void SetRunning(const Snapshot& in, const JobState& state, const PodSets& pods, const Stall& stall,
+                DecisionDraft& out) {
+  const membership::ViewPtr& view = in.view;
+  if (state.outcome.ended()) {
+    return SetCondition(in, out, "Running", false, "JobEnded", state.outcome.message);
   }
-  if (plan.suspended) {
-    return SetCondition(plan, "Running", false, SuspendedReason(plan), WhySuspended(plan));
+  if (state.suspended) {
+    return SetCondition(in, out, "Running", false, SuspendedReason(in, state),
+                        WhySuspended(in, state));
   }
-  if (!plan.stall_reason.empty()) {
-    return SetCondition(plan, "Running", false, plan.stall_reason, plan.stall_message);
+  if (!stall.reason.empty()) {
+    return SetCondition(in, out, "Running", false, stall.reason, stall.message);
   }
-  if (view == nullptr) return SetBeginning(plan);
+  if (view == nullptr) return SetBeginning(in, state, pods, out);
   const std::string size = fmt::format("{} and {} in epoch {}", Plural(view->pods.size(), "pod"),
                                        Plural(view->ranks.size(), "rank"), EpochText(view->epoch));
   if (!view->train) {
-    return SetHeld(plan, fmt::format("{} are held at the step boundary: minReplicas is {}", size,
-                                     plan.in.job.spec.elastic_policy.min_replicas));
+    return SetHeld(in, out,
+                   fmt::format("{} are held at the step boundary: minReplicas is {}", size,
+                               in.job.spec.elastic_policy.min_replicas));
   }
-  SetCondition(plan, "Running", true, "Training", size);
+  SetCondition(in, out, "Running", true, "Training", size);
 }
 
-// What a recovery from quorum loss waits for is also emitted as an event, once.
-bool SetStalled(PlanContext& plan) {
-  if (plan.stall_reason.empty()) return false;
-  const api::Condition* before = plan.in.job.status.Find("Rebuilding");
-  const bool news = before == nullptr || !before->status || before->message != plan.stall_message;
-  if (news && plan.stall_reason != kQuorumLost && plan.stall_reason != kStalled) {
-    plan.AddEvent(true, plan.stall_reason, plan.stall_message);
+// What a recovery from quorum loss waits for is said once, as an event too.
+bool SetStalled(const Snapshot& in, const Stall& stall, DecisionDraft& out) {
+  if (stall.reason.empty()) return false;
+  const api::Condition* before = in.job.status.Find("Rebuilding");
+  const bool news = before == nullptr || !before->status || before->message != stall.message;
+  if (news && stall.reason != kQuorumLost && stall.reason != kStalled) {
+    out.AddEvent(true, stall.reason, stall.message);
   }
-  SetCondition(plan, "Rebuilding", true, plan.stall_reason, plan.stall_message);
+  SetCondition(in, out, "Rebuilding", true, stall.reason, stall.message);
   return true;
 }
 
-void SetRebuilding(PlanContext& plan) {
-  if (SetStalled(plan)) return;
+void SetRebuilding(const Snapshot& in, const JobState& state, const Stall& stall,
+                   DecisionDraft& out) {
+  if (SetStalled(in, stall, out)) return;
   std::vector<std::string> names;
-  if (!plan.outcome.ended() && !plan.suspended && !plan.finishing) names = NotInRing(plan);
-  const api::Condition* before = plan.out.status.Find("Rebuilding");
+  if (!state.outcome.ended() && !state.suspended && !state.finishing) names = NotInRing(in);
+  const api::Condition* before = out.status.Find("Rebuilding");
   if (names.empty() && before == nullptr) return;
   if (names.empty()) {
-    return SetCondition(plan, "Rebuilding", false, "AllIn", "every member is in the newest view");
+    return SetCondition(in, out, "Rebuilding", false, "AllIn",
+                        "every member is in the newest view");
   }
-  SetCondition(plan, "Rebuilding", true, std::string(ReasonText(plan.in.view->reason)),
-               fmt::format("epoch {} is not in use yet by {}", EpochText(plan.in.view->epoch),
-                           Names(names)));
+  SetCondition(
+      in, out, "Rebuilding", true, std::string(ReasonText(in.view->reason)),
+      fmt::format("epoch {} is not in use yet by {}", EpochText(in.view->epoch), Names(names)));
 }
 
-// Ranks that others wait for. They may compute for a long time, or never submit the tensor.
-void SetRanksMissing(PlanContext& plan) {
+// Ranks that others wait for and that don't come. They may compute for long, or never ask.
+void SetRanksMissing(const Snapshot& in, const JobState& state, DecisionDraft& out) {
   constexpr char kType[] = "RanksMissing";
-  const bool runs = !plan.outcome.ended() && !plan.suspended && !plan.finishing;
-  const auto stalls = runs ? DescribeStalls(plan.in) : std::vector<std::string>();
-  const bool before = plan.out.status.Is(kType);
+  const bool runs = !state.outcome.ended() && !state.suspended && !state.finishing;
+  const auto stalls = runs ? DescribeStalls(in) : std::vector<std::string>();
+  const bool before = out.status.Is(kType);
   if (stalls.empty()) {
     if (before && runs) {
-      SetCondition(plan, kType, false, "AllCame", "no rank is waited for any more");
+      SetCondition(in, out, kType, false, "AllCame", "no rank is waited for any more");
     } else if (before) {
-      SetCondition(plan, kType, false, "NotRunning", "the job trains no more");
+      SetCondition(in, out, kType, false, "NotRunning", "the job trains no more");
     }
     return;
   }
   const std::string message = Listed(stalls, "; ");
-  SetCondition(plan, kType, true, kType, message);
-  if (!before) plan.AddEvent(true, kType, message);
+  SetCondition(in, out, kType, true, kType, message);
+  if (!before) out.AddEvent(true, kType, message);
 }
 
-void SetSuspended(PlanContext& plan) {
-  const bool before = plan.out.status.Is("Suspended");
-  const bool suspended = plan.suspended && !plan.gives_all;
+void SetSuspended(const Snapshot& in, const JobState& state, DecisionDraft& out) {
+  const bool before = out.status.Is("Suspended");
+  const bool suspended = state.suspended && !state.gives_all;
   if (!suspended && !before) return;
-  const std::string reason = suspended       ? SuspendedReason(plan)
-                             : plan.in.queue ? "Admitted"
-                                             : "Resumed";
-  const std::string message = suspended       ? WhySuspended(plan)
-                              : plan.in.queue ? plan.in.queue->message
-                                              : "the job is not suspended any more";
-  SetCondition(plan, "Suspended", suspended, reason, message);
-  if (suspended != before) plan.AddEvent(IsQueueTrouble(plan), reason, message);
+  const std::string reason = suspended  ? SuspendedReason(in, state)
+                             : in.queue ? "Admitted"
+                                        : "Resumed";
+  const std::string message = suspended  ? WhySuspended(in, state)
+                              : in.queue ? in.queue->message
+                                         : "the job is not suspended any more";
+  SetCondition(in, out, "Suspended", suspended, reason, message);
+  if (suspended != before) out.AddEvent(IsQueueTrouble(in, state), reason, message);
 }
 
-void SetEnd(PlanContext& plan) {
-  if (!plan.outcome.ended()) return;
-  api::Status& status = plan.out.status;
-  const std::string type = plan.outcome.succeeded ? "Succeeded" : "Failed";
+void SetEnd(const Snapshot& in, const JobState& state, DecisionDraft& out) {
+  if (!state.outcome.ended()) return;
+  api::Status& status = out.status;
+  const std::string type = state.outcome.succeeded ? "Succeeded" : "Failed";
   if (status.Is(type)) return;
-  SetCondition(plan, type, true, plan.outcome.reason, plan.outcome.message);
-  status.completion_time = api::FormatTime(plan.in.now);
-  plan.AddEvent(plan.outcome.failed, plan.outcome.succeeded ? "Succeeded" : plan.outcome.reason,
-                plan.outcome.message);
-  // The time to live after the end begins now.
-  if (plan.in.job.spec.run_policy.ttl_seconds_after_finished) plan.LookAgainAt(plan.in.now);
+  SetCondition(in, out, type, true, state.outcome.reason, state.outcome.message);
+  status.completion_time = api::FormatTime(in.now);
+  out.AddEvent(state.outcome.failed, state.outcome.succeeded ? "Succeeded" : state.outcome.reason,
+               state.outcome.message);
+  // The job's time to live begins now.
+  if (in.job.spec.run_policy.ttl_seconds_after_finished) out.LookAgainAt(in.now);
 }
 
-// Describes a drain that could not wait for the end of a step any longer, which costs as much as a
-// loss. Empty if the newest view was not caused by one.
-std::string HowTorn(const PlanContext& plan) {
-  const membership::ViewPtr& view = plan.in.view;
+// A drain that could not wait any longer for the end of a step, which costs what a loss costs;
+// empty: the newest view is none of that.
+std::string HowTorn(const Snapshot& in) {
+  const membership::ViewPtr& view = in.view;
   if (view->planned || view->reason != membership::Reason::kPodDrained) return "";
-  const api::Condition* why = plan.in.job.status.Find(kNoStepEnds);
+  const api::Condition* why = in.job.status.Find(kNoStepEnds);
   return "; who left did so in the middle of a step" +
          (why != nullptr && why->status ? " (" + why->message + ")" : "");
 }
 
-void SetRing(PlanContext& plan) {
-  api::Status& status = plan.out.status;
-  const membership::ViewPtr& view = plan.in.view;
-  if (plan.suspended) {
+void SetRing(const Snapshot& in, const JobState& state, DecisionDraft& out) {
+  api::Status& status = out.status;
+  const membership::ViewPtr& view = in.view;
+  if (state.suspended) {
     status.world_size = status.ring_omitted = 0;
     status.ring.clear();
     return;
   }
-  if (view == nullptr || plan.outcome.ended()) return;
+  if (view == nullptr || state.outcome.ended()) return;
   if (view->epoch > status.epoch) {
     const bool loss = !view->planned && (view->reason == membership::Reason::kWorkerLost ||
                                          view->reason == membership::Reason::kPodLost ||
                                          view->reason == membership::Reason::kLinkBroken ||
                                          view->reason == membership::Reason::kQuorumRecovered);
-    const std::string torn = HowTorn(plan);
-    plan.AddEvent(loss || !torn.empty(), std::string(ReasonText(view->reason)),
-                  fmt::format("epoch {}: world size {}, before {}{}", EpochText(view->epoch),
-                              view->ranks.size(), status.world_size, torn));
+    const std::string torn = HowTorn(in);
+    out.AddEvent(loss || !torn.empty(), std::string(ReasonText(view->reason)),
+                 fmt::format("epoch {}: world size {}, before {}{}", EpochText(view->epoch),
+                             view->ranks.size(), status.world_size, torn));
   }
   // A recovery from quorum loss has already written its new lineage.
   status.epoch = std::max(status.epoch, view->epoch);
@@ -211,37 +216,37 @@ void SetRing(PlanContext& plan) {
   }
 }
 
-// The job's deadline counts from the moment when as many pods run as the job needs to train.
-// Waiting in a queue or for images does not count.
-void SetRunningSince(PlanContext& plan) {
-  api::Status& status = plan.out.status;
-  if (plan.suspended || !status.running_since.empty()) return;
+// The job's time begins when as many pods run as can train. What it waited for before, in the queue
+// or for images, is not its own.
+void SetRunningSince(const Snapshot& in, const JobState& state, const PodSets& pods,
+                     DecisionDraft& out) {
+  api::Status& status = out.status;
+  if (state.suspended || !status.running_since.empty()) return;
   int running = 0;
   std::optional<Time> since;
-  for (const PodFacts* pod : plan.active) {
+  for (const PodFacts* pod : pods.active) {
     if (!pod->running_since) continue;
     ++running;
-    // The pod trained before this time was recorded, under an earlier version of the operator.
-    if (InView(plan.in, pod->uid))
-      since = std::min(since.value_or(plan.in.now), *pod->running_since);
+    // It has trained before anybody wrote this down: under an earlier version of the operator.
+    if (InView(in, pod->uid)) since = std::min(since.value_or(in.now), *pod->running_since);
   }
-  if (!since && running < LeastTogether(plan)) return;
-  const Time start = api::ParseTime(status.start_time).value_or(plan.in.now);
-  const Time begin = since ? std::max(*since, start) : plan.in.now;
+  if (!since && running < LeastTogether(in)) return;
+  const Time start = api::ParseTime(status.start_time).value_or(in.now);
+  const Time begin = since ? std::max(*since, start) : in.now;
   status.running_since = api::FormatTime(begin);
-  const auto& deadline = plan.in.job.spec.run_policy.active_deadline_seconds;
-  if (deadline) plan.LookAgainAt(begin + std::chrono::seconds(*deadline));
+  const auto& deadline = in.job.spec.run_policy.active_deadline_seconds;
+  if (deadline) out.LookAgainAt(begin + std::chrono::seconds(*deadline));
 }
 
-void SetRebuilds(PlanContext& plan) {
-  api::Status& status = plan.out.status;
-  for (const job::Rebuild& rebuild : plan.in.rebuilds) {
+void SetRebuilds(const Snapshot& in, DecisionDraft& out) {
+  api::Status& status = out.status;
+  for (const job::Rebuild& rebuild : in.rebuilds) {
     const std::uint64_t last = status.last_rebuild ? status.last_rebuild->epoch : 0;
     if (rebuild.epoch < last) continue;
     const std::int64_t counted = rebuild.epoch == last ? status.last_rebuild->steps_lost : 0;
     status.steps_lost += rebuild.steps_lost - counted;
     if (rebuild.steps_lost > counted) {
-      plan.AddEvent(
+      out.AddEvent(
           true, "StepsLost",
           fmt::format("epoch {} ({}) goes on {} before the newest that a lost worker is known "
                       "to have completed",
@@ -253,31 +258,31 @@ void SetRebuilds(PlanContext& plan) {
   }
 }
 
-void CountPods(PlanContext& plan) {
-  api::Status& status = plan.out.status;
+void CountPods(const Snapshot& in, const JobState& state, const PodSets& pods, DecisionDraft& out) {
+  api::Status& status = out.status;
   int running = 0, succeeded = 0;
-  for (const PodFacts& pod : plan.in.pods) {
+  for (const PodFacts& pod : in.pods) {
     running += !pod.ended() && pod.phase == PodPhase::kRunning ? 1 : 0;
-    succeeded += pod.phase == PodPhase::kSucceeded && (plan.finishing || !pod.leaving()) ? 1 : 0;
+    succeeded += pod.phase == PodPhase::kSucceeded && (state.finishing || !pod.leaving()) ? 1 : 0;
   }
   status.worker.active = running;
   // Deleting succeeded pods must not lower the number.
   status.worker.succeeded =
-      plan.outcome.ended() ? std::max(status.worker.succeeded, succeeded) : succeeded;
-  status.replicas = static_cast<int>(plan.active.size());
-  status.selector = fmt::format("{}={},{}={}", api::kJobUidLabel, plan.in.job.uid,
-                                api::kJobRoleLabel, api::kWorkerRole);
+      state.outcome.ended() ? std::max(status.worker.succeeded, succeeded) : succeeded;
+  status.replicas = static_cast<int>(pods.active.size());
+  status.selector = fmt::format("{}={},{}={}", api::kJobUidLabel, in.job.uid, api::kJobRoleLabel,
+                                api::kWorkerRole);
 }
 
-std::string StateWord(const PlanContext& plan) {
-  if (plan.outcome.ended()) return plan.outcome.succeeded ? "Succeeded" : "Failed";
-  if (plan.queued) return "Queued";
-  if (plan.gives_all || WaitsSincePreempted(plan.out.status)) return "Pending";
-  if (plan.suspended) return "Suspended";
-  if (plan.finishing) return "Finishing";
-  if (plan.in.view == nullptr) return plan.out.status.Is("Scheduled") ? "Starting" : "Pending";
-  if (plan.out.status.Is("Rebuilding")) return "Rebuilding";
-  return plan.in.view->train ? "Running" : "Held";
+std::string StateWord(const Snapshot& in, const JobState& state, const DecisionDraft& out) {
+  if (state.outcome.ended()) return state.outcome.succeeded ? "Succeeded" : "Failed";
+  if (state.queued) return "Queued";
+  if (state.gives_all || WaitsSincePreempted(out.status)) return "Pending";
+  if (state.suspended) return "Suspended";
+  if (state.finishing) return "Finishing";
+  if (in.view == nullptr) return out.status.Is("Scheduled") ? "Starting" : "Pending";
+  if (out.status.Is("Rebuilding")) return "Rebuilding";
+  return in.view->train ? "Running" : "Held";
 }
 
 }  // namespace
@@ -299,49 +304,51 @@ std::vector<std::string> DescribeStalls(const Snapshot& in) {
   return texts;
 }
 
-std::string SuspendedReason(const PlanContext& plan) {
-  if (plan.queued) return plan.in.queue->reason;
-  if (plan.gives_all) return "Preempted";
-  // Pods from before still end, for the reason that was reported then.
-  const api::Condition* before = plan.in.job.status.Find("Suspended");
-  return plan.in.job.Suspended() || before == nullptr ? "Suspended" : before->reason;
+std::string SuspendedReason(const Snapshot& in, const JobState& state) {
+  if (state.queued) return in.queue->reason;
+  if (state.gives_all) return "Preempted";
+  // Pods of before still end, which have gone for the reason that was said then.
+  const api::Condition* before = in.job.status.Find("Suspended");
+  return in.job.Suspended() || before == nullptr ? "Suspended" : before->reason;
 }
 
-void WriteStatus(PlanContext& plan) {
-  api::Status& status = plan.out.status;
-  status.observed_generation = plan.in.job.generation;
+void WriteStatus(const Snapshot& in, const JobState& state, const PodSets& pods,
+                 const WaitReasons& why, const Stall& stall, DecisionDraft& out) {
+  api::Status& status = out.status;
+  status.observed_generation = in.job.generation;
   if (status.Find("Created") == nullptr) {
-    SetCondition(plan, "Created", true, "Accepted", "the operator has taken up the job");
+    SetCondition(in, out, "Created", true, "Accepted", "the operator has taken up the job");
   }
-  if (plan.suspended) {
-    if (!plan.gives_all) status.start_time.clear();  // it keeps its place in line
+  if (state.suspended) {
+    if (!state.gives_all) status.start_time.clear();  // its place in the line stays its own
     status.running_since.clear();
     status.times_given_back = 0;
     status.last_given_back_time.clear();
   } else if (status.start_time.empty()) {
-    status.start_time = api::FormatTime(plan.in.now);
+    status.start_time = api::FormatTime(in.now);
   }
-  SetRunningSince(plan);
-  // When pods end, the number of pods with a node is of no interest.
-  if (!plan.outcome.ended() && !plan.suspended && !plan.finishing) SetStarting(plan);
-  if (plan.suspended) {  // its pods are deleted, so their problems don't matter
-    std::erase_if(status.conditions, [&plan](const auto& c) {
-      return (c.type == "Scheduled" && !plan.queued) || c.type == "Started";
+  SetRunningSince(in, state, pods, out);
+  // How many pods have a node says nothing once they end.
+  if (!state.outcome.ended() && !state.suspended && !state.finishing)
+    SetStarting(in, state, pods, why, out);
+  if (state.suspended) {  // what its pods have or lack, they go
+    std::erase_if(status.conditions, [&](const auto& c) {
+      return (c.type == "Scheduled" && !state.queued) || c.type == "Started";
     });
   }
-  SetQueued(plan);
-  SetRebuilding(plan);
-  SetRunning(plan);
-  SetRanksMissing(plan);
-  SetCantJoin(plan);
-  SetNoStepEnds(plan);
-  SetPreempted(plan);
-  SetSuspended(plan);
-  SetEnd(plan);
-  SetRing(plan);
-  SetRebuilds(plan);
-  CountPods(plan);
-  status.state = StateWord(plan);
+  SetQueued(in, state, out);
+  SetRebuilding(in, state, stall, out);
+  SetRunning(in, state, pods, stall, out);
+  SetRanksMissing(in, state, out);
+  SetCantJoin(in, state, out);
+  SetNoStepEnds(in, state, pods, out);
+  SetPreempted(in, state, pods, why, out);
+  SetSuspended(in, state, out);
+  SetEnd(in, state, out);
+  SetRing(in, state, out);
+  SetRebuilds(in, out);
+  CountPods(in, state, pods, out);
+  status.state = StateWord(in, state, out);
 }
 
 }  // namespace ringmaster::planner

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "operator/api/labels.h"
-#include "operator/planner/plan_context.h"
+#include "operator/planner/phases.h"
 
 namespace ringmaster::planner {
 namespace {
@@ -15,11 +15,11 @@ struct Ready {
   Time last;  // when the last of them became ready
 };
 
-// Gives neighbouring ranks to pods near each other. Pods on nodes without a known place come first,
-// ordered by what their sidecars know.
-membership::PodOrder ByPlace(const PlanContext& plan) {
+// Pods near each other get ranks that are neighbours. Nodes that say nothing of their place come
+// first, by what the sidecars know.
+membership::PodOrder ByPlace(const Snapshot& in) {
   std::map<std::string, std::string> places;  // by node
-  for (const NodeFacts& node : plan.in.nodes) places[node.name] = node.place;
+  for (const NodeFacts& node : in.nodes) places[node.name] = node.place;
   return [places = std::move(places)](const membership::Pod& a, const membership::Pod& b) {
     const auto place = [&](const membership::Pod& pod) {
       const auto at = places.find(pod.node);
@@ -32,26 +32,26 @@ membership::PodOrder ByPlace(const PlanContext& plan) {
   };
 }
 
-Ready FindReady(const PlanContext& plan, bool fresh) {
+Ready FindReady(const Snapshot& in, const JobState& state, const PodSets& pods, bool fresh) {
   Ready ready;
-  // Pods that leave soon come last, so that a first view with enough other pods omits them.
-  std::vector<const PodFacts*> pods = plan.active;
-  std::stable_partition(pods.begin(), pods.end(),
-                        [&](const PodFacts* pod) { return plan.Stays(*pod); });
-  for (const PodFacts* pod : pods) {
-    const SidecarFacts* sidecar = FindSidecar(plan.in, pod->uid);
+  // Those that leave soon come last, so that they are not in a first view that has enough others.
+  std::vector<const PodFacts*> in_order = pods.active;
+  std::stable_partition(in_order.begin(), in_order.end(),
+                        [&](const PodFacts* pod) { return pods.Stays(*pod); });
+  for (const PodFacts* pod : in_order) {
+    const SidecarFacts* sidecar = FindSidecar(in, pod->uid);
     if (sidecar == nullptr || !sidecar->connected || !sidecar->ready) continue;
     if (fresh && !membership::ReadyToRestart(sidecar->candidate)) continue;
-    if (ready.candidates.size() == static_cast<std::size_t>(plan.wanted)) break;
+    if (ready.candidates.size() == static_cast<std::size_t>(state.wanted)) break;
     ready.candidates.push_back(sidecar->candidate);
-    ready.last = std::max(ready.last, sidecar->ready_since.value_or(plan.in.now));
+    ready.last = std::max(ready.last, sidecar->ready_since.value_or(in.now));
   }
   return ready;
 }
 
-// The largest allowed size that is not above `most`; 0 if there is none.
-int AllowedSize(const PlanContext& plan, int most) {
-  const std::vector<int>& sizes = plan.in.job.spec.elastic_policy.allowed_sizes;
+// The largest allowed size that is at most this; 0: none is.
+int AllowedSize(const Snapshot& in, int most) {
+  const std::vector<int>& sizes = in.job.spec.elastic_policy.allowed_sizes;
   if (sizes.empty()) return most;
   int best = 0;
   for (const int size : sizes) {
@@ -66,34 +66,35 @@ std::int64_t UnixMs(Time time) {
 
 class Notices {
  public:
-  explicit Notices(PlanContext& plan) : plan_(plan) {}
+  Notices(const Snapshot& in, DecisionDraft& out) : in_(in), out_(out) {}
 
   void All(const Notice& notice) {
-    for (const SidecarFacts& sidecar : plan_.in.sidecars) One(sidecar, notice);
+    for (const SidecarFacts& sidecar : in_.sidecars) One(sidecar, notice);
   }
   void Of(const std::string& pod_uid, const Notice& notice) {
-    if (const SidecarFacts* sidecar = FindSidecar(plan_.in, pod_uid)) One(*sidecar, notice);
+    if (const SidecarFacts* sidecar = FindSidecar(in_, pod_uid)) One(*sidecar, notice);
   }
   void One(const SidecarFacts& sidecar, const Notice& notice) {
-    if (sidecar.connected) plan_.out.notices.push_back({sidecar.pod_uid, notice});
+    if (sidecar.connected) out_.notices.push_back({sidecar.pod_uid, notice});
   }
 
  private:
-  PlanContext& plan_;
+  const Snapshot& in_;
+  DecisionDraft& out_;
 };
 
-// Sends its view to a member that has installed none, and to a pod outside the view, which learns
-// the coordinator from it.
-void NotifyView(PlanContext& plan, Notices& notices) {
-  const membership::ViewPtr view = plan.in.view;
+// A member that has installed nothing gets its view; a pod that is in no view learns which
+// coordinator to ask.
+void NotifyView(const Snapshot& in, Notices& notices) {
+  const membership::ViewPtr view = in.view;
   if (view == nullptr) return;
-  for (const SidecarFacts& sidecar : plan.in.sidecars) {
-    const bool member = InView(plan.in, sidecar.pod_uid);
-    const PodFacts* pod = FindPod(plan.in, sidecar.pod_uid);
+  for (const SidecarFacts& sidecar : in.sidecars) {
+    const bool member = InView(in, sidecar.pod_uid);
+    const PodFacts* pod = FindPod(in, sidecar.pod_uid);
     if (pod != nullptr && pod->leaving() && !member) continue;
     // A view that is being replaced by a recovery takes no new pods: the pod may be in the next
     // one.
-    const bool given_up = plan.in.lineage > membership::EpochLineage(view->epoch);
+    const bool given_up = in.lineage > membership::EpochLineage(view->epoch);
     if (!member && given_up) continue;
     // The sidecar's address is written on its pod first, so that a new operator can see which pods
     // may be in a view.
@@ -115,24 +116,24 @@ std::int64_t LeaveBy(const PodFacts& pod) {
   return end ? UnixMs(*end) : 0;
 }
 
-void NotifyDrains(PlanContext& plan, Notices& notices) {
-  for (const PodFacts* pod : plan.leaving) {
-    // The pod is not marked yet, so it has no deadline; the next reconcile will have one.
+void NotifyDrains(const Snapshot& in, const PodSets& pods, Notices& notices) {
+  for (const PodFacts* pod : pods.leaving) {
+    // Without a deadline on the pod it is not marked yet: the next look has it.
     if (!pod->drain_since && !pod->deleting) continue;
     const DrainNotice drain{
         {pod->uid}, pod->drain_reason.empty() ? "Deleted" : pod->drain_reason, LeaveBy(*pod)};
-    const std::string coordinator = plan.in.view == nullptr ? "" : plan.in.view->coordinator;
+    const std::string coordinator = in.view == nullptr ? "" : in.view->coordinator;
     if (coordinator != pod->uid) notices.Of(coordinator, drain);
     notices.Of(pod->uid, drain);
   }
 }
 
-void NotifyGone(PlanContext& plan, Notices& notices) {
-  if (plan.in.view == nullptr) return;
-  for (const membership::Pod& pod : plan.in.view->pods) {
-    if (!IsGone(plan.in, pod.uid)) continue;
-    const PodFacts* facts = FindPod(plan.in, pod.uid);
-    const bool proof = IsProvenDead(plan.in, pod.uid);
+void NotifyGone(const Snapshot& in, Notices& notices) {
+  if (in.view == nullptr) return;
+  for (const membership::Pod& pod : in.view->pods) {
+    if (!IsGone(in, pod.uid)) continue;
+    const PodFacts* facts = FindPod(in, pod.uid);
+    const bool proof = IsProvenDead(in, pod.uid);
     const bool by_kubelet = facts == nullptr || facts->all_terminated;
     notices.All(PodGoneNotice{pod.uid, !proof       ? "PodGone"
                                        : by_kubelet ? "Terminated"
@@ -140,78 +141,81 @@ void NotifyGone(PlanContext& plan, Notices& notices) {
   }
 }
 
-// Records the address at which people and the command line find the sidecar.
-void WriteAddresses(PlanContext& plan) {
-  for (const SidecarFacts& sidecar : plan.in.sidecars) {
-    const PodFacts* pod = FindPod(plan.in, sidecar.pod_uid);
+// Where people and the command line find the sidecar.
+void WriteAddresses(const Snapshot& in, DecisionDraft& out) {
+  for (const SidecarFacts& sidecar : in.sidecars) {
+    const PodFacts* pod = FindPod(in, sidecar.pod_uid);
     if (pod == nullptr || !sidecar.connected || sidecar.http_address.empty()) continue;
     if (pod->http == sidecar.http_address) continue;
-    plan.out.annotations.push_back({pod->name, api::kHttpAnnotation, sidecar.http_address});
+    out.annotations.push_back({pod->name, api::kHttpAnnotation, sidecar.http_address});
   }
 }
 
 }  // namespace
 
-membership::ViewPtr BootstrapOf(PlanContext& plan, std::uint64_t lineage) {
+membership::ViewPtr BootstrapOf(const Snapshot& in, const JobState& state, const PodSets& pods,
+                                DecisionDraft& out, std::uint64_t lineage) {
   const bool again = lineage > 1;
-  Ready ready = FindReady(plan, again);
-  const auto min = static_cast<std::uint32_t>(plan.in.job.spec.elastic_policy.min_replicas);
+  Ready ready = FindReady(in, state, pods, again);
+  const auto min = static_cast<std::uint32_t>(in.job.spec.elastic_policy.min_replicas);
   if (ready.candidates.size() < min) return nullptr;
-  const bool all = static_cast<int>(ready.candidates.size()) >= plan.wanted;
+  const bool all = static_cast<int>(ready.candidates.size()) >= state.wanted;
   if (!all) {
-    // Takes as many of the ready pods as form an allowed size; the others join when they complete
-    // the next size.
-    const int size = AllowedSize(plan, static_cast<int>(ready.candidates.size()));
+    // Of those that are ready as many as are a size that is allowed; the others join when they make
+    // the next one.
+    const int size = AllowedSize(in, static_cast<int>(ready.candidates.size()));
     if (size < static_cast<int>(min)) return nullptr;
     ready.candidates.resize(static_cast<std::size_t>(size));
   }
-  if (!all && plan.in.now < ready.last + kSettle) {
-    plan.LookAgainAt(ready.last + kSettle);
+  if (!all && in.now < ready.last + kSettle) {
+    out.LookAgainAt(ready.last + kSettle);
     return nullptr;
   }
   if (again) {
-    return membership::RestartView(lineage, membership::EpochOf(plan.in.view), ready.candidates,
-                                   min, ByPlace(plan));
+    return membership::RestartView(lineage, membership::EpochOf(in.view), ready.candidates, min,
+                                   ByPlace(in));
   }
   return std::make_shared<const membership::View>(
-      membership::BootstrapView(ready.candidates, min, ByPlace(plan)));
+      membership::BootstrapView(ready.candidates, min, ByPlace(in)));
 }
 
-void MakeView(PlanContext& plan) {
-  // Once a first view may have been written, no second one is made: pods may train in the first.
-  const bool begun = plan.in.job.status.epoch != 0 || plan.in.lineage != 0;
-  if (plan.finishing || plan.in.view != nullptr || begun) return;
-  plan.out.first_view = BootstrapOf(plan, 1);
+void MakeView(const Snapshot& in, const JobState& state, const PodSets& pods, DecisionDraft& out) {
+  // Once its first view may have been written, the job is not begun anew beside it: pods may train
+  // in that one.
+  const bool begun = in.job.status.epoch != 0 || in.lineage != 0;
+  if (state.finishing || in.view != nullptr || begun) return;
+  out.first_view = BootstrapOf(in, state, pods, out, 1);
 }
 
-void NotifyThatAllLeave(PlanContext& plan) {
-  DrainNotice drain{.reason = SuspendedReason(plan)};
-  if (plan.in.view != nullptr) {
-    for (const membership::Pod& member : plan.in.view->pods) drain.pod_uids.push_back(member.uid);
+void NotifyThatAllLeave(const Snapshot& in, const JobState& state, DecisionDraft& out) {
+  DrainNotice drain{.reason = SuspendedReason(in, state)};
+  if (in.view != nullptr) {
+    for (const membership::Pod& member : in.view->pods) drain.pod_uids.push_back(member.uid);
   }
   std::optional<std::int64_t> first;
-  for (const PodFacts& pod : plan.in.pods) {
+  for (const PodFacts& pod : in.pods) {
     if (pod.ended()) continue;
-    if (!InView(plan.in, pod.uid)) drain.pod_uids.push_back(pod.uid);
+    if (!InView(in, pod.uid)) drain.pod_uids.push_back(pod.uid);
     const auto grace = std::chrono::seconds(pod.grace_seconds);
-    const std::int64_t end = pod.delete_at ? LeaveBy(pod) : UnixMs(plan.in.now + grace);
+    const std::int64_t end = pod.delete_at ? LeaveBy(pod) : UnixMs(in.now + grace);
     first = std::min(first.value_or(end), end);
   }
   if (!first) return;
   drain.deadline_unix_ms = *first;
-  Notices(plan).All(drain);
+  Notices(in, out).All(drain);
 }
 
-void NotifySidecars(PlanContext& plan) {
-  Notices notices(plan);
-  WriteAddresses(plan);
-  const int min = plan.in.job.spec.elastic_policy.min_replicas;
+void NotifySidecars(const Snapshot& in, const JobState& state, const PodSets& pods,
+                    DecisionDraft& out) {
+  Notices notices(in, out);
+  WriteAddresses(in, out);
+  const int min = in.job.spec.elastic_policy.min_replicas;
   notices.All(
-      TargetNotice{static_cast<std::uint32_t>(min), static_cast<std::uint32_t>(plan.wanted)});
-  if (plan.finishing) return notices.All(FinishNotice{"all ranks agreed to end"});
-  NotifyView(plan, notices);
-  NotifyDrains(plan, notices);
-  NotifyGone(plan, notices);
+      TargetNotice{static_cast<std::uint32_t>(min), static_cast<std::uint32_t>(state.wanted)});
+  if (state.finishing) return notices.All(FinishNotice{"all ranks agreed to end"});
+  NotifyView(in, notices);
+  NotifyDrains(in, pods, notices);
+  NotifyGone(in, notices);
 }
 
 }  // namespace ringmaster::planner

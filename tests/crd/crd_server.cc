@@ -7,8 +7,9 @@
 #include <string>
 
 #include "operator/api/horovod_job.h"
-#include "operator/local/embedded_crd.h"
-#include "operator/local/rest_server.h"
+#include "operator/kube/random_hex.h"
+#include "operator/local/server/rest_server.h"
+#include "operator/local/store/embedded_crd.h"
 
 namespace {
 
@@ -37,7 +38,7 @@ int main() {
   store.crd_yaml = local::kEmbeddedCrd;
   local::RestServerOptions options;
   options.tls = *tls;
-  options.token = local::RandomHex(16);
+  options.token = kube::RandomHex(16);
   options.crd_yaml = local::kEmbeddedCrd;
   const std::string token = options.token;
   auto server = local::RestServer::Start(std::move(options), std::make_shared<local::Store>(store));

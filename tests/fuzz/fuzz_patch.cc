@@ -7,8 +7,8 @@
 
 #include "common/fields/parse.h"
 #include "operator/kube/resources.h"
-#include "operator/local/in_memory_api.h"
-#include "operator/local/store.h"
+#include "operator/local/store/in_memory_api.h"
+#include "operator/local/store/store.h"
 
 namespace kube = ringmaster::kube;
 namespace local = ringmaster::local;

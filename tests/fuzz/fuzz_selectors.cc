@@ -3,7 +3,7 @@
 #include <string>
 
 #include "operator/kube/selectors.h"
-#include "operator/local/request_path.h"
+#include "operator/local/server/request_path.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

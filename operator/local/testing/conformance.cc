@@ -7,11 +7,12 @@
 #include <utility>
 
 #include "operator/kube/kube_client.h"
+#include "operator/kube/random_hex.h"
 #include "operator/kube/yaml.h"
-#include "operator/local/embedded_crd.h"
-#include "operator/local/in_memory_api.h"
-#include "operator/local/rest_server.h"
-#include "operator/local/store.h"
+#include "operator/local/server/rest_server.h"
+#include "operator/local/store/embedded_crd.h"
+#include "operator/local/store/in_memory_api.h"
+#include "operator/local/store/store.h"
 #include "tests/support/until.h"
 
 namespace ringmaster::local::testing {
@@ -41,7 +42,7 @@ class EmbeddedCluster : public Cluster {
   EmbeddedCluster() {
     RestServerOptions options;
     options.tls = *MakeTlsMaterial();
-    options.token = RandomHex(16);
+    options.token = kube::RandomHex(16);
     options.crd_yaml = kEmbeddedCrd;
     config_.host = "127.0.0.1";
     config_.ca_pem = options.tls.ca_pem;

@@ -1,0 +1,100 @@
+#include "operator/local/server/collected_logs.h"
+
+#include <fstream>
+#include <utility>
+
+#include "common/fields/fields.h"
+#include "operator/kube/resources.h"
+
+namespace ringmaster::local {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string KeyOf(const std::string& uid, const std::string& container) {
+  return uid + "/" + container;
+}
+
+std::uint64_t SizeOf(const fs::path& file) {
+  std::error_code error;
+  const auto size = fs::file_size(file, error);
+  return error ? 0 : size;
+}
+
+// Of the status; null: the kubelet has said nothing of it.
+const Json& StateOf(const Json& pod, const std::string& container) {
+  for (const char* list : {"/status/containerStatuses", "/status/initContainerStatuses"}) {
+    for (const Json& status : fields::ListAt(pod, list)) {
+      if (fields::Text(status, "name") == container) return status;
+    }
+  }
+  static const Json kNone;
+  return kNone;
+}
+
+bool HasStarted(const Json& status) {
+  const Json& state = fields::Member(status, "state");
+  return state.contains("running") || state.contains("terminated") ||
+         fields::Integer(status, "restartCount") > 0;
+}
+
+}  // namespace
+
+CollectedLogs::CollectedLogs(fs::path dir, std::shared_ptr<Store> store)
+    : dir_(std::move(dir)), store_(std::move(store)) {}
+
+fs::path CollectedLogs::FileOf(const std::string& pod, const std::string& container) const {
+  return dir_ / pod / (container + ".log");
+}
+
+Answer<Json> CollectedLogs::Take(const Json& body) {
+  const auto chunk = kubelet::ParseLogChunk(body);
+  if (!chunk) return tl::unexpected(BadRequest(chunk.error()));
+  const fs::path file = FileOf(chunk->pod, chunk->container);
+  const sync::MutexLock lock(&mu_);
+  const auto [it, first] = logs_.try_emplace(KeyOf(chunk->uid, chunk->container));
+  Log& log = it->second;
+  // The node's file may begin with the output of an earlier pod of the name.
+  if (first) log = {chunk->at, {file, SizeOf(file), chunk->running}};
+  if (chunk->at != log.next) return kubelet::LogAnswer(log.next);
+  const std::uint64_t size = SizeOf(file);
+  if (!chunk->bytes.empty()) {
+    std::error_code ignored;
+    fs::create_directories(file.parent_path(), ignored);
+    std::ofstream out(file, std::ios::binary | std::ios::app);
+    out.write(chunk->bytes.data(), static_cast<std::streamsize>(chunk->bytes.size()));
+    out.close();
+    if (!out) return tl::unexpected(Failure(500, "InternalError", "can't write " + file.string()));
+  }
+  if (chunk->start >= chunk->at) log.file.offset = size + (chunk->start - chunk->at);
+  log.next += chunk->bytes.size();
+  log.file.running = chunk->running;
+  return kubelet::LogAnswer(log.next);
+}
+
+Answer<LogFile> CollectedLogs::Find(const std::string& ns, const std::string& pod,
+                                    const std::string& container) {
+  const auto object = store_->Get(kube::Pods(), ns, pod);
+  if (!object) return tl::unexpected(object.error());
+  std::string name = container;
+  const Json& mains = fields::ListAt(*object, "/spec/containers");
+  if (name.empty() && !mains.empty()) name = fields::Text(mains[0], "name");
+  {
+    const sync::MutexLock lock(&mu_);
+    const auto log = logs_.find(KeyOf(fields::TextAt(*object, "/metadata/uid"), name));
+    if (log != logs_.end()) return log->second.file;
+  }
+  const Json& status = StateOf(*object, name);
+  if (status.is_null()) {
+    return tl::unexpected(
+        BadRequest("container \"" + name + "\" of pod \"" + pod + "\" has no log"));
+  }
+  if (!HasStarted(status)) {
+    return tl::unexpected(
+        BadRequest("container \"" + name + "\" in pod \"" + pod + "\" is waiting to start"));
+  }
+  const fs::path file = FileOf(pod, name);
+  return LogFile{file, SizeOf(file), true};
+}
+
+}  // namespace ringmaster::local

@@ -1,0 +1,135 @@
+// Clients of the embedded server that have no token, or not the manners of one that has.
+#include "operator/local/server/rest_server.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace ringmaster::local {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+constexpr char kToken[] = "secret";
+constexpr char kPath[] = "/api/v1/namespaces/default/configmaps";
+
+class RestServerTest : public testing::Test {
+ protected:
+  void Start(const HttpsLimits& limits) {
+    RestServerOptions options;
+    options.tls = *MakeTlsMaterial();
+    options.token = kToken;
+    options.limits = limits;
+    auto server = RestServer::Start(std::move(options), std::make_shared<Store>(StoreOptions{}));
+    ASSERT_TRUE(server) << server.error();
+    server_ = std::move(*server);
+  }
+  std::unique_ptr<httplib::SSLClient> Client(const std::string& token) const {
+    auto client = std::make_unique<httplib::SSLClient>("127.0.0.1", server_->port());
+    client->enable_server_certificate_verification(false);
+    client->set_read_timeout(30);
+    client->set_write_timeout(30);
+    if (!token.empty()) client->set_bearer_token_auth(token);
+    return client;
+  }
+  bool Answers() const {
+    const auto answer = Client(kToken)->Get(kPath);
+    return answer && answer->status == 200;
+  }
+  // How many bytes of a body without end the server takes; at most 64 MiB are sent.
+  std::size_t Taken(const std::string& token, const httplib::Headers& headers = {}) const {
+    std::size_t sent = 0;
+    const std::string piece(65536, ' ');
+    Client(token)->Post(
+        kPath, headers,
+        [&](std::size_t, httplib::DataSink& sink) {
+          if (sent >= kMost) {
+            sink.done();
+            return true;
+          }
+          if (!sink.write(piece.data(), piece.size())) return false;
+          sent += piece.size();
+          return true;
+        },
+        "application/json");
+    return sent;
+  }
+  int Connected() const {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(server_->port()));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return fd;
+  }
+
+  static constexpr std::size_t kMost = 64u << 20;
+  std::unique_ptr<RestServer> server_;
+};
+
+TEST_F(RestServerTest, ABodyIsNotReadBeforeTheTokenIsKnown) {
+  Start({});
+  EXPECT_LT(Taken("", {}), kMost / 4);
+  EXPECT_LT(Taken("wrong", {}), kMost / 4);
+  EXPECT_TRUE(Answers());
+}
+
+TEST_F(RestServerTest, ABodyWithoutLengthIsBoundedTooForThoseWithAToken) {
+  Start({});
+  EXPECT_LT(Taken(kToken), kMost / 2);
+  EXPECT_TRUE(Answers());
+}
+
+TEST_F(RestServerTest, WhoHasNoTokenHearsSo) {
+  Start({});
+  for (const char* token : {"", "wrong", "secretly"}) {
+    const auto answer = Client(token)->Post(kPath, "{}", "application/json");
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 401);
+  }
+}
+
+TEST_F(RestServerTest, ACompressedBodyIsRefused) {
+  Start({});
+  const auto answer = Client(kToken)->Post(kPath, {{"Content-Encoding", "gzip"}}, "x", "a/b");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 415);
+  EXPECT_THAT(answer->body, HasSubstr("Content-Encoding"));
+}
+
+TEST_F(RestServerTest, AHeadWithoutEndIsCutOff) {
+  Start({});
+  const auto answer = Client("")->Get("/healthz", {{"X", std::string(kMost, 'x')}});
+  EXPECT_FALSE(answer) << "all of it was read";
+  EXPECT_TRUE(Answers());
+}
+
+TEST_F(RestServerTest, ConnectionsThatSayNothingKeepNobodyOut) {
+  Start({.request_deadline = std::chrono::minutes(10), .strangers = 16});
+  std::vector<int> silent;
+  for (int i = 0; i < 60; ++i) silent.push_back(Connected());
+  EXPECT_TRUE(Answers());
+  for (const int fd : silent) close(fd);
+}
+
+TEST_F(RestServerTest, WhoDripsBytesIsCutOffAtTheDeadlineOfTheWhole) {
+  Start({.request_deadline = milliseconds(300)});
+  const int fd = Connected();
+  // The head of a record that is longer than what will ever come.
+  const char head[] = {0x16, 0x03, 0x01, 0x20, 0x00};
+  ASSERT_EQ(send(fd, head, sizeof head, MSG_NOSIGNAL), 5);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (send(fd, "x", 1, MSG_NOSIGNAL) == 1 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now(), end);
+  close(fd);
+}
+
+}  // namespace
+}  // namespace ringmaster::local

@@ -1,0 +1,27 @@
+// The job's pods that have not ended, by what becomes of them.
+//
+// Owner and thread: Plan(); one thread.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/planner/disruption.h"
+#include "operator/planner/snapshot.h"
+
+namespace ringmaster::planner {
+
+struct PodSets {
+  std::vector<const PodFacts*> active;    // run or are coming; not marked to leave
+  std::map<std::string, Warning> warned;  // of `active`, by uid: on a node that is to go
+  std::set<std::string> away;  // of `active`: nobody hears from the node, and the ring does without
+  std::vector<const PodFacts*> leaving;  // drained or deleted, not ended
+
+  explicit PodSets(const Snapshot& in);
+  // Of `active`: will be there tomorrow too, for all we know.
+  bool Stays(const PodFacts& pod) const;
+};
+
+}  // namespace ringmaster::planner
