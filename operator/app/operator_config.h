@@ -1,12 +1,9 @@
-// What the operator is told: by flags, by a config file (YAML, the flags' names in camelCase), by
-// defaults; flags win over the file.
+// What the operator is told, with the defaults; config_parser.h reads it, once, in main().
 //
-// Plain values, read once, in main().
+// Plain values.
 #pragma once
 
 #include <string>
-#include <string_view>
-#include <tl/expected.hpp>
 
 namespace ringmaster::app {
 
@@ -49,20 +46,5 @@ struct OperatorConfig {
   std::string log_format = "text";
   std::string log_level = "info";
 };
-
-// The process ends with this: --help, --version, --print-config, or what is wrong.
-struct ConfigExit {
-  int code = 0;
-  std::string text;  // to stdout if code is 0, else to stderr
-};
-
-tl::expected<OperatorConfig, ConfigExit> ParseCommandLine(int argc, const char* const* argv);
-
-// Puts what a config file says into `config`. The error names the key, the value and what is
-// allowed.
-tl::expected<void, std::string> ApplyConfigFile(std::string_view yaml, OperatorConfig* config);
-
-// A config file that says all of this.
-std::string ToYaml(const OperatorConfig& config);
 
 }  // namespace ringmaster::app

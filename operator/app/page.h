@@ -1,5 +1,5 @@
 // What the operator has to know of the page that it may serve while it leads. Who makes it stands
-// above (operator/daemon), for it uses what the command line uses.
+// above (operator/daemon): the page shows jobs with operator/inspection, which app needs not know.
 //
 // Thread rule: made and destroyed by one thread.
 #pragma once

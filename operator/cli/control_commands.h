@@ -2,7 +2,7 @@
 // server, as kubectl is; only `kill` needs to be on the machine of the pods.
 #pragma once
 
-#include "operator/cli/command_line.h"
+#include "operator/cli/commands.h"
 #include "operator/cli/connection.h"
 #include "operator/cli/outcome.h"
 

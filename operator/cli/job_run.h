@@ -22,12 +22,6 @@ struct JobEnd {
   std::string message;  // for people
 };
 
-// status.conditions[type] is True; null otherwise.
-const nlohmann::json* TrueCondition(const nlohmann::json& object, const std::string& type);
-
-// "train-worker-3" is 3 of the job "train": the operator names pods so. nullopt: no pod of it.
-std::optional<int> IndexInName(std::string_view pod, const std::string& job);
-
 // A line that the launcher has written of its own doing: for who looks into a log, not for who
 // looks at what workers print. Its errors are for both.
 bool IsLaunchersAccount(std::string_view line);
@@ -39,7 +33,9 @@ class JobRun {
 
   void OnJob(const Json& job, bool gone);
   void OnPod(const Json& pod, bool gone);
-  void OnStatus(const SidecarStatus& status, TimePoint now) { progress_.Observe(status, now); }
+  void OnStatus(const inspection::SidecarStatus& status, TimePoint now) {
+    progress_.Observe(status, now);
+  }
 
   // What has happened since the last call; `last`: the run is over.
   std::vector<std::string> TakeLines(TimePoint now, bool last = false);
@@ -62,10 +58,10 @@ class JobRun {
   // Whether the workers have met, by what the sidecars or the job's status say.
   bool HadView() const;
   // The worker that has rank 0 in the newest view.
-  std::optional<RankStatus> RankZero() const { return progress_.RankZero(); }
+  std::optional<inspection::RankStatus> RankZero() const { return progress_.RankZero(); }
   // A line of a pod's log as it is shown if this worker printed it, with its number in front
   // (HOROVOD_RANK, which it keeps).
-  std::optional<std::string> OutputOf(const RankStatus& worker, const std::string& pod,
+  std::optional<std::string> OutputOf(const inspection::RankStatus& worker, const std::string& pod,
                                       const std::string& line) const;
   // The same of the worker that has rank 0; as long as there was no view, of the first one of the
   // first pod, so that a job that hangs before init() is not silent.

@@ -1,7 +1,7 @@
 // `ringmaster logs`: what the containers of a pod, or of all pods of a job, have printed.
 #pragma once
 
-#include "operator/cli/command_line.h"
+#include "operator/cli/commands.h"
 #include "operator/cli/connection.h"
 #include "operator/cli/outcome.h"
 
@@ -13,6 +13,7 @@ Outcome<void> Logs(const LogsOptions& options, const Surroundings& around);
 
 // The same over any KubeApi; lines go to `out`. Of pods that have left, the API server has no log:
 // where a run on this machine has kept it, its path is said.
-Outcome<void> PrintLogs(const Connection& to, const LogsOptions& options, std::FILE* out);
+Outcome<void> PrintLogs(const inspection::Connection& to, const LogsOptions& options,
+                        std::FILE* out);
 
 }  // namespace ringmaster::cli

@@ -8,7 +8,7 @@ namespace {
 // Of a pod. Before the first view, as long as a script needs for its init(), all lines are held.
 constexpr std::size_t kMostHeld = 1000;
 
-bool IsSamePlace(const RankStatus& a, const RankStatus& b) {
+bool IsSamePlace(const inspection::RankStatus& a, const inspection::RankStatus& b) {
   return a.pod == b.pod && a.slot == b.slot;
 }
 

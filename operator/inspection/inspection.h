@@ -7,19 +7,20 @@
 #include <string>
 #include <vector>
 
-#include "operator/cli/connection.h"
-#include "operator/cli/job_inspection.h"
-#include "operator/cli/outcome.h"
+#include "operator/inspection/connection.h"
+#include "operator/inspection/job_inspection.h"
+#include "operator/kube/kube_api.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
-Outcome<kube::Json> ReadJob(const Connection& to, const std::string& ns, const std::string& name);
-Outcome<std::vector<kube::Json>> ReadPods(const Connection& to, const std::string& ns,
-                                          const std::string& job);
+kube::Result<kube::Json> ReadJob(const Connection& to, const std::string& ns,
+                                 const std::string& name);
+kube::Result<std::vector<kube::Json>> ReadPods(const Connection& to, const std::string& ns,
+                                               const std::string& job);
 // The pods and what their sidecars say, all of them asked at the same time.
-Outcome<Inspection> Inspect(const Connection& to, kube::Json job);
+kube::Result<Inspection> Inspect(const Connection& to, kube::Json job);
 // The same of a job of the connection's namespace, by its name.
-Outcome<Inspection> Look(const Connection& to, const std::string& name);
+kube::Result<Inspection> Look(const Connection& to, const std::string& name);
 // What the sidecars of these pods say, by pod, asked at the same time and straight. Asked are those
 // that run at the address that they are known to have. Of the view and its changes only the one
 // that knows most tells (KnowsMore): each tells all of them, and there may be very many pods.
@@ -40,4 +41,4 @@ void AddEvents(const Connection& to, Inspection* inspection);
 // on standard error; what the API server knows is shown all the same.
 std::string TokenOf(const Connection& to, const std::string& ns, const std::string& job);
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
 struct TraceEvent {
   std::string name;
@@ -53,4 +53,4 @@ struct PodTrace {
 // all.
 std::optional<PodTrace> ParsePodTrace(const nlohmann::json& document);
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

@@ -11,10 +11,10 @@
 #include <thread>
 
 #include "common/sync/mutex.h"
-#include "operator/cli/sidecar_status.h"
+#include "operator/inspection/sidecar_status.h"
 #include "operator/kube/kube_api.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
 // One answer; nullopt: nobody there, not a sidecar, or one that wants another token. Blocks at most
 // `deadline`. `token`: of the job; empty: it has none.
@@ -68,4 +68,4 @@ class StatusPoller {
   std::jthread thread_;  // last: uses the others
 };
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

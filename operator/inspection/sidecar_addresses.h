@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
 struct SidecarAddress {
   std::string pod;
@@ -26,4 +26,4 @@ std::vector<SidecarAddress> SidecarsAtHome(const std::vector<nlohmann::json>& po
 // Does `act` for 0 to `count` - 1, some 32 at a time: one that takes long holds up no other.
 void InParallel(std::size_t count, const std::function<void(std::size_t)>& act);
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

@@ -6,7 +6,7 @@
 
 #include "common/fields/fields.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
 // A pod of a tenant may answer anything: of its workers no more are read than slotsPerWorker
 // allows.
@@ -16,4 +16,4 @@ inline int Int(const nlohmann::json& object, const char* name, int otherwise = 0
   return static_cast<int>(fields::Integer(object, name, otherwise));
 }
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

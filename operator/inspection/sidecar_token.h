@@ -7,10 +7,9 @@
 #include <filesystem>
 #include <string>
 
-#include "operator/cli/outcome.h"
 #include "operator/kube/kube_api.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
 struct JobToken {
   std::string token;
@@ -20,8 +19,8 @@ struct JobToken {
 };
 
 // An empty token: there is no key, so nothing is closed. The failure: it is not for us to read.
-Outcome<std::string> SidecarTokenOfRun(const std::filesystem::path& run_dir);
-Outcome<JobToken> SidecarTokenOfJob(kube::KubeApi* api, const std::string& ns,
-                                    const std::string& job);
+kube::Result<std::string> SidecarTokenOfRun(const std::filesystem::path& run_dir);
+kube::Result<JobToken> SidecarTokenOfJob(kube::KubeApi* api, const std::string& ns,
+                                         const std::string& job);
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
 // A terminal obeys controls: ASCII's, and those of Latin 1 as UTF-8 has them (0xC2 0x80 to 0xC2
 // 0x9F). Each becomes a question mark.
@@ -17,4 +17,4 @@ std::size_t Columns(const std::string& text);
 // As many whole characters from its beginning as fit into so many columns.
 std::string CutToColumns(const std::string& text, std::size_t columns);
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

@@ -1,4 +1,4 @@
-#include "operator/cli/timeline_gathering.h"
+#include "operator/inspection/timeline_gathering.h"
 
 #include <fmt/format.h>
 
@@ -14,11 +14,11 @@
 #include "common/fields/fields.h"
 #include "common/fields/parse.h"
 #include "common/sync/mutex.h"
-#include "operator/cli/inspection.h"
-#include "operator/cli/poller.h"
-#include "operator/cli/sidecar_addresses.h"
+#include "operator/inspection/inspection.h"
+#include "operator/inspection/poller.h"
+#include "operator/inspection/sidecar_addresses.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 namespace {
 
 using kube::Json;
@@ -27,7 +27,7 @@ using std::chrono::milliseconds;
 
 // Of one; a sidecar gives its workers 1.5 s. Who has told nothing is asked for the newest little:
 // over a slow link that may come where the rest does not.
-constexpr milliseconds kPatience{6000}, kPatienceForLittle{3000};
+constexpr milliseconds kTimelinePatience{6000}, kPatienceForLittle{3000};
 // Of the text of each.
 constexpr std::size_t kLeastOfPod = 64 << 10, kMostOfPod = 8 << 20;
 
@@ -98,7 +98,7 @@ GatheredTimelines Gather(const std::vector<Json>& pods, const std::vector<Sideca
     if (text && !query.stop.stop_requested()) traces[i] = Read(*text);
   };
   InParallel(sidecars.size(), [&](std::size_t i) {
-    ask(i, bytes, kPatience);
+    ask(i, bytes, kTimelinePatience);
     if (!traces[i] && bytes > kLeastOfPod) ask(i, kLeastOfPod, kPatienceForLittle);
   });
   GatheredTimelines gathered;
@@ -146,4 +146,4 @@ GatheredTimelines GatherTimelinesStraight(const std::vector<Json>& pods, const s
                 });
 }
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

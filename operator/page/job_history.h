@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "operator/cli/job_inspection.h"
+#include "operator/inspection/job_inspection.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 
 // What the API server alone says of a job: {"namespace", "name", "uid", "state", "wanted": workers,
 // "workers": in the view, "troubles"}.
@@ -30,7 +30,7 @@ class JobHistory {
 
   explicit JobHistory(Limits limits) : limits_(limits) {}
 
-  void Add(cli::Inspection now, std::int64_t unix_ms);
+  void Add(inspection::Inspection now, std::int64_t unix_ms);
   // What was before the first sample, as a sidecar has kept it (docs/contracts.md, section 5); what
   // is none is left out.
   void SetPast(const Json& history);
@@ -50,7 +50,7 @@ class JobHistory {
 
  private:
   const Limits limits_;
-  cli::Inspection last_;
+  inspection::Inspection last_;
   Json ranks_ = Json::array();
   Json straggler_;
   Json changes_ = Json::array();  // as the sidecars have told last: when a job ends they go
@@ -58,4 +58,4 @@ class JobHistory {
   std::deque<Json> samples_;
 };
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

@@ -14,11 +14,11 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "operator/cli/connection.h"
-#include "operator/cli/job_inspection.h"
-#include "operator/cli/timeline_gathering.h"
+#include "operator/inspection/connection.h"
+#include "operator/inspection/job_inspection.h"
+#include "operator/inspection/timeline_gathering.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 
 class Source {
  public:
@@ -29,7 +29,7 @@ class Source {
   virtual ~Source() = default;
   virtual Answer<std::vector<Json>> Jobs() = 0;
   // The job's pods, and what their sidecars say.
-  virtual Answer<cli::Inspection> Inspect(Json job) = 0;
+  virtual Answer<inspection::Inspection> Inspect(Json job) = 0;
   // Of the job's pods, as far as they have been seen; nullopt: none has been.
   // The default knows none: for fakes.
   virtual std::optional<int> PriorityOf(const Json& job) {
@@ -37,10 +37,11 @@ class Source {
     return std::nullopt;
   }
   // What a sidecar has kept of the job's training (docs/contracts.md, section 5); null: none has.
-  virtual Json History(const cli::Inspection& look) = 0;
+  virtual Json History(const inspection::Inspection& look) = 0;
   // What the job's ranks did in the last seconds. Of `job` its namespace, name and uid are enough.
   // The default has none: for fakes.
-  virtual cli::GatheredTimelines Timeline(const Json& job, const cli::TimelineQuery& query) {
+  virtual inspection::GatheredTimelines Timeline(const Json& job,
+                                                 const inspection::TimelineQuery& query) {
     (void)job, (void)query;
     return {};
   }
@@ -51,6 +52,6 @@ class Source {
 };
 
 // `to.ns` empty: the jobs of all namespaces.
-std::shared_ptr<Source> SourceOf(cli::Connection to);
+std::shared_ptr<Source> SourceOf(inspection::Connection to);
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "operator/cli/job_trace.h"
+#include "operator/inspection/job_trace.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 
 struct LanesLimits {
   double seconds = 3;
@@ -22,7 +22,7 @@ struct LanesLimits {
 //  "hidden": ranks that have no lane, "operations", "late": [{"rank", "worker", "last",
 //  "waitedSeconds"}], "missing": [sentence, ..]}
 // Times are the coordinator's.
-nlohmann::json LanesOf(const cli::JobTrace& trace, const std::vector<std::string>& missing,
+nlohmann::json LanesOf(const inspection::JobTrace& trace, const std::vector<std::string>& missing,
                        const LanesLimits& limits);
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page
