@@ -14,32 +14,19 @@
 #include <vector>
 
 #include "common/failure_policy/failure_policy.h"
+#include "operator/api/field_error.h"
+#include "operator/api/pod_template.h"
 
 namespace ringmaster::api {
 
-using Json = nlohmann::json;
-
 inline constexpr char kApiVersion[] = "ringmaster.dev/v1alpha1";
 inline constexpr char kKind[] = "HorovodJob";
-inline constexpr char kWorkerContainer[] = "worker";
 // <job>-worker-<index> has to be a DNS label (63 characters), whatever the index.
 inline constexpr int kMaxNameLength = 50;
 inline constexpr int kMaxReplicas = 10000;
 // The largest number of workers of a job: the quorum record of more would not fit into an API
 // object.
 inline constexpr int kMaxWorkers = 16384;
-
-// One error in a manifest, e.g.
-// spec.elasticPolicy.minReplicas: 9 is more than maxReplicas (8)
-struct FieldError {
-  std::string path;
-  std::string message;  // contains the value and what is allowed
-  std::string ToString() const { return path + ": " + message; }
-  friend bool operator==(const FieldError&, const FieldError&) = default;
-};
-using FieldErrors = std::vector<FieldError>;
-// One line for each error.
-std::string ToString(const FieldErrors& errors);
 
 enum class OnBelowMin { kWait, kFailJob };
 enum class OnQuorumLoss { kWait, kRestartFromCheckpoint };

@@ -92,15 +92,6 @@ std::string Show(const Json& value) {
   return text;
 }
 
-std::string ToString(const FieldErrors& errors) {
-  std::string text;
-  for (const FieldError& error : errors) {
-    if (!text.empty()) text += "\n";
-    text += error.ToString();
-  }
-  return text;
-}
-
 ObjectReader::ObjectReader(const Json& object, std::string path, FieldErrors* errors)
     : object_(object.is_object() ? object : kNull), path_(std::move(path)), errors_(errors) {
   if (!object.is_object()) {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "operator/api/horovod_job.h"
+#include "operator/api/field_error.h"
 
 namespace ringmaster::api {
 

@@ -7,9 +7,12 @@
 #include <set>
 #include <string>
 
-#include "operator/api/horovod_job.h"
+#include "operator/api/field_error.h"
 
 namespace ringmaster::api {
+
+// The container of the template that runs the workers.
+inline constexpr char kWorkerContainer[] = "worker";
 
 void CheckPodTemplate(const Json& pod_template, FieldErrors* errors);
 

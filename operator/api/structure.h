@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "operator/api/horovod_job.h"
+#include "operator/api/field_error.h"
 
 namespace ringmaster::api {
 

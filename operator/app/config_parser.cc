@@ -1,4 +1,4 @@
-#include "operator/app/operator_config.h"
+#include "operator/app/config_parser.h"
 
 #include <fmt/format.h>
 

@@ -1,12 +1,9 @@
-// The operator's configuration: from flags, a config file (YAML, with the flags' names in
-// camelCase) and defaults. Flags take precedence over the file.
+// What the operator is told, with the defaults; config_parser.h reads it, once, in main().
 //
-// Plain values, read once, in main().
+// Plain values.
 #pragma once
 
 #include <string>
-#include <string_view>
-#include <tl/expected.hpp>
 
 namespace ringmaster::app {
 
@@ -49,19 +46,5 @@ struct OperatorConfig {
   std::string log_format = "text";
   std::string log_level = "info";
 };
-
-// The process exits with this: after --help, --version or --print-config, or with an error.
-struct ConfigExit {
-  int code = 0;
-  std::string text;  // to stdout if code is 0, else to stderr
-};
-
-tl::expected<OperatorConfig, ConfigExit> ParseCommandLine(int argc, const char* const* argv);
-
-// Applies a config file to `config`. The error names the key, the value and what is allowed.
-tl::expected<void, std::string> ApplyConfigFile(std::string_view yaml, OperatorConfig* config);
-
-// A config file with all of these settings.
-std::string ToYaml(const OperatorConfig& config);
 
 }  // namespace ringmaster::app

@@ -243,7 +243,7 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
                                    v1::RecordReply* reply) override {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     if (std::string wrong = WhyNotItsJob(PeerOf(context), request->job_uid()); !wrong.empty()) {
-      spdlog::warn("a message for the record is refused: {}", wrong);
+      spdlog::warn("message for the record refused error={}", logging::Value(wrong));
       reactor->Finish({grpc::StatusCode::PERMISSION_DENIED, wrong});
       return reactor;
     }

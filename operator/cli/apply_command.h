@@ -1,7 +1,7 @@
 // `ringmaster apply`: creates or changes HorovodJobs, and the Secrets and ConfigMaps that they use.
 #pragma once
 
-#include "operator/cli/command_line.h"
+#include "operator/cli/commands.h"
 #include "operator/cli/connection.h"
 #include "operator/cli/outcome.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/cli/command_line.h"
+#include "operator/cli/commands.h"
 
 namespace ringmaster::cli {
 

@@ -95,13 +95,14 @@ Outcome<Place> FindPlace(const Target& target, const Surroundings& around, Purpo
           (logs.empty() ? "" : "; logs of the last run are in " + logs.string()));
 }
 
-Outcome<Connection> Connect(const Target& target, const Surroundings& around, Purpose purpose) {
+Outcome<inspection::Connection> Connect(const Target& target, const Surroundings& around,
+                                        Purpose purpose) {
   auto place = FindPlace(target, around, purpose);
   if (!place) return tl::unexpected(place.error());
   if (!place->note.empty()) std::fprintf(stderr, "ringmaster: %s\n", place->note.c_str());
   auto config = kube::LoadKubeconfigs(place->kubeconfigs, target.context);
   if (!config) return tl::unexpected(FromKube(config.error()));
-  Connection connection;
+  inspection::Connection connection;
   connection.run_dir = place->run_dir;
   connection.ns = target.ns.empty() ? config->default_namespace : target.ns;
   auto api = kube::MakeKubeClient(*config);

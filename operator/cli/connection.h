@@ -16,9 +16,10 @@
 #include <memory>
 #include <string>
 
-#include "operator/cli/command_line.h"
+#include "operator/cli/commands.h"
 #include "operator/cli/outcome.h"
 #include "operator/cli/run_directory.h"
+#include "operator/inspection/connection.h"
 #include "operator/kube/kube_api.h"
 
 namespace ringmaster::cli {
@@ -42,13 +43,8 @@ struct Place {
 
 Outcome<Place> FindPlace(const Target& target, const Surroundings& around, Purpose purpose);
 
-struct Connection {
-  std::shared_ptr<kube::KubeApi> api;
-  std::filesystem::path run_dir;  // empty: a cluster
-  std::string ns;
-};
-
-// Prints the note to standard error.
-Outcome<Connection> Connect(const Target& target, const Surroundings& around, Purpose purpose);
+// Says the note on standard error.
+Outcome<inspection::Connection> Connect(const Target& target, const Surroundings& around,
+                                        Purpose purpose);
 
 }  // namespace ringmaster::cli

@@ -12,10 +12,10 @@
 #include "operator/api/horovod_job.h"
 #include "operator/api/labels.h"
 #include "operator/cli/drain_text.h"
-#include "operator/cli/inspection.h"
 #include "operator/cli/kube_failure.h"
 #include "operator/cli/pod_process.h"
-#include "operator/cli/poller.h"
+#include "operator/inspection/inspection.h"
+#include "operator/inspection/poller.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -46,14 +46,14 @@ std::string KillProcess(kube::KubeApi* api, const Json& pod, int pid) {
 
 Outcome<void> KillWorker(kube::KubeApi* api, const Json& pod, int slot, const std::string& token) {
   std::string name = fields::TextAt(pod, "/metadata/name");
-  const auto answer =
-      FetchStatus(fields::Text(fields::At(pod, "/metadata/annotations"), api::kHttpAnnotation),
-                  token, kStatusPatience);
+  const auto answer = inspection::FetchStatus(
+      fields::Text(fields::At(pod, "/metadata/annotations"), api::kHttpAnnotation), token,
+      kStatusPatience);
   if (!answer)
     return Fail(
         ExitCode::kJobFailed,
         fmt::format("the sidecar of {} does not answer: which workers it has is not known", name));
-  for (const WorkerStatus& worker : answer->workers) {
+  for (const inspection::WorkerStatus& worker : answer->workers) {
     if (worker.slot != slot || worker.standby || worker.pid <= 0) continue;
     const std::string why = KillProcess(api, pod, worker.pid);
     if (!why.empty())
@@ -152,7 +152,7 @@ Outcome<void> Kill(const KillOptions& options, const Surroundings& around) {
   if (!pod) return tl::unexpected(FromKube(pod.error()));
   if (options.worker) {
     const std::string job = fields::Text(fields::At(*pod, "/metadata/labels"), api::kJobNameLabel);
-    return KillWorker(to->api.get(), *pod, *options.worker, TokenOf(*to, to->ns, job));
+    return KillWorker(to->api.get(), *pod, *options.worker, inspection::TokenOf(*to, to->ns, job));
   }
   return KillPod(to->api.get(), *pod);
 }

@@ -2,7 +2,7 @@
 // API server, as kubectl is; only `kill` has to run on the machine of the pods.
 #pragma once
 
-#include "operator/cli/command_line.h"
+#include "operator/cli/commands.h"
 #include "operator/cli/connection.h"
 #include "operator/cli/outcome.h"
 

@@ -1,7 +1,7 @@
 // `ringmaster convert FILE`.
 #pragma once
 
-#include "operator/cli/command_line.h"
+#include "operator/cli/commands.h"
 #include "operator/cli/outcome.h"
 
 namespace ringmaster::cli {

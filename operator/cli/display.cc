@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "common/sync/mutex.h"
-#include "operator/cli/terminal_text.h"
+#include "operator/inspection/terminal_text.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -31,8 +31,8 @@ class TerminalDisplay : public Display {
   void Progress(const std::string& clock, const ProgressNews& news, TimePoint now) override {
     // A wrapped line can't be erased, so it is cut.
     std::string line = clock + news.text;
-    ReplaceControls(&line);
-    const std::string cut = CutToColumns(line, static_cast<size_t>(width() - 1));
+    inspection::ReplaceControls(&line);
+    const std::string cut = inspection::CutToColumns(line, static_cast<size_t>(width() - 1));
     ShowHeldUp(clock, news.held_up, cut, now);
     if (cut == progress_) return;
     progress_ = cut;
@@ -72,7 +72,7 @@ class TerminalDisplay : public Display {
     reasons_ = std::move(reasons);
     for (Reason& reason : reasons_) {
       std::string why = reason.held_up.why;
-      ReplaceControls(&why);
+      inspection::ReplaceControls(&why);
       if (reason.shown || now - reason.since < kLasts || line.find(why) != std::string::npos)
         continue;
       reason.shown = true;

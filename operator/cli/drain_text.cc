@@ -7,7 +7,7 @@
 
 #include "common/fields/fields.h"
 #include "operator/api/labels.h"
-#include "operator/cli/job_run.h"
+#include "operator/inspection/job_conditions.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -29,7 +29,7 @@ bool Names(const std::string& text, const std::string& name) {
 }
 
 std::string MessageOf(const Json& job, const char* type) {
-  const Json* condition = TrueCondition(job, type);
+  const Json* condition = inspection::TrueCondition(job, type);
   return condition == nullptr ? "" : fields::Text(*condition, "message");
 }
 

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "common/fields/fields.h"
-#include "operator/cli/job_run.h"
 #include "operator/cli/table.h"
-#include "operator/cli/text_format.h"
-#include "operator/cli/troubles.h"
+#include "operator/inspection/job_conditions.h"
+#include "operator/inspection/text_format.h"
+#include "operator/inspection/troubles.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -21,22 +21,25 @@ constexpr size_t kWarnings = 5;
 constexpr size_t kEvents = 25;
 constexpr size_t kRanks = 16;
 
-std::string NameOf(const Inspection& found) { return fields::TextAt(found.job, "/metadata/name"); }
+std::string NameOf(const inspection::Inspection& found) {
+  return fields::TextAt(found.job, "/metadata/name");
+}
 
-uint64_t StepOf(const Inspection& found) {
+uint64_t StepOf(const inspection::Inspection& found) {
   uint64_t step = 0;
   for (const auto& [pod, status] : found.answers) {
     step = std::max(step, status.step);
-    for (const WorkerStatus& worker : status.workers) step = std::max(step, worker.step);
+    for (const inspection::WorkerStatus& worker : status.workers)
+      step = std::max(step, worker.step);
   }
   return step;
 }
 
-// "rank 0 12, rank 1 11": the step of each rank.
-std::string StepsText(const Inspection& found) {
+// "rank 0 12, rank 1 11": where each of them stands.
+std::string StepsText(const inspection::Inspection& found) {
   std::map<int, uint64_t> steps;
   for (const auto& [pod, status] : found.answers)
-    for (const WorkerStatus& worker : status.workers)
+    for (const inspection::WorkerStatus& worker : status.workers)
       if (worker.rank >= 0) steps[worker.rank] = worker.step;
   std::string text;
   size_t shown = 0;
@@ -49,30 +52,32 @@ std::string StepsText(const Inspection& found) {
 
 std::string SizeText(const Json& job) {
   const Json& status = fields::Member(job, "status");
-  return fmt::format("{}, view {}",
-                     Counted(static_cast<size_t>(fields::Unsigned(status, "worldSize")), "worker"),
-                     ViewName(fields::Unsigned(status, "epoch")));
+  return fmt::format(
+      "{}, view {}",
+      inspection::Counted(static_cast<size_t>(fields::Unsigned(status, "worldSize")), "worker"),
+      inspection::ViewName(fields::Unsigned(status, "epoch")));
 }
 
-// Bytes that went through collectives between two observations.
-uint64_t BytesBetween(const Inspection& earlier, const Inspection& later) {
+// Bytes that went through collectives between two looks.
+uint64_t BytesBetween(const inspection::Inspection& earlier, const inspection::Inspection& later) {
   uint64_t bytes = 0;
   for (const auto& [pod, status] : later.answers) {
     const auto before = earlier.answers.find(pod);
     if (before == earlier.answers.end()) continue;
-    for (const WorkerStatus& worker : status.workers)
-      for (const WorkerStatus& same : before->second.workers)
+    for (const inspection::WorkerStatus& worker : status.workers)
+      for (const inspection::WorkerStatus& same : before->second.workers)
         if (same.slot == worker.slot) bytes += job::Between(same.times, worker.times).bytes;
   }
   return bytes;
 }
 
-bool Stands(const Inspection& found, const Inspection& earlier) {
+bool Stands(const inspection::Inspection& found, const inspection::Inspection& earlier) {
   return StepOf(found) == StepOf(earlier) && BytesBetween(earlier, found) == 0;
 }
 
-// Describes a job without a condition that reports a problem.
-std::string GoesOn(const Inspection& found, const Inspection* earlier, double seconds) {
+// Of a job of which no condition says anything wrong.
+std::string GoesOn(const inspection::Inspection& found, const inspection::Inspection* earlier,
+                   double seconds) {
   const uint64_t step = StepOf(found);
   if (found.answers.empty())
     return fmt::format("trains ({}); no sidecar could be asked how far it is", SizeText(found.job));
@@ -99,35 +104,35 @@ std::string Indented(const std::string& title, const std::vector<std::string>& l
   return text;
 }
 
-std::string EventText(const EventLine& event, api::Time now) {
-  return fmt::format("{:>5} ago  {}{}{}: {}", Age(event.at, now), event.reason,
+std::string EventText(const inspection::EventLine& event, api::Time now) {
+  return fmt::format("{:>5} ago  {}{}{}: {}", inspection::Age(event.at, now), event.reason,
                      event.about.empty() ? "" : ", " + event.about,
                      event.count > 1 ? fmt::format(" ({} times)", event.count) : "", event.note);
 }
 
-std::vector<std::string> Warnings(const Inspection& found, api::Time now) {
-  std::vector<EventLine> events = EventLines(found.events);
-  std::erase_if(events, [](const EventLine& event) { return !event.warning; });
+std::vector<std::string> Warnings(const inspection::Inspection& found, api::Time now) {
+  std::vector<inspection::EventLine> events = inspection::EventLines(found.events);
+  std::erase_if(events, [](const inspection::EventLine& event) { return !event.warning; });
   const size_t skip = events.size() - std::min(events.size(), kWarnings);
   std::vector<std::string> lines;
   for (size_t i = skip; i < events.size(); ++i) lines.push_back(EventText(events[i], now));
   return lines;
 }
 
-// Omits the name of the program, which may be kubectl's plugin.
-std::string NextStep(const Inspection& found, bool failed) {
+// Without the name of the program, which may be kubectl's plugin.
+std::string NextStep(const inspection::Inspection& found, bool failed) {
   return fmt::format("More: logs {0}{1}, describe {0}", NameOf(found), failed ? "" : " --tail 20");
 }
 
 }  // namespace
 
-std::string WhyText(const Inspection& found, const Inspection* earlier, double seconds,
-                    const std::vector<std::string>& failure, api::Time now) {
+std::string WhyText(const inspection::Inspection& found, const inspection::Inspection* earlier,
+                    double seconds, const std::vector<std::string>& failure, api::Time now) {
   const std::string name = NameOf(found);
-  if (const Json* done = TrueCondition(found.job, "Succeeded"))
+  if (const Json* done = inspection::TrueCondition(found.job, "Succeeded"))
     return fmt::format("{} has succeeded: {}\n", name, fields::Text(*done, "message"));
-  const auto troubles = TroublesOf(found.job);
-  const bool failed = TrueCondition(found.job, "Failed") != nullptr;
+  const auto troubles = inspection::TroublesOf(found.job);
+  const bool failed = inspection::TrueCondition(found.job, "Failed") != nullptr;
   std::string text;
   for (const std::string& line : failure) text += line + "\n";
   if (troubles.empty()) {
@@ -138,15 +143,15 @@ std::string WhyText(const Inspection& found, const Inspection* earlier, double s
             "\n";
   }
   for (size_t i = 0; i < troubles.size(); ++i) {
-    if (failed && !failure.empty()) break;  // the report above has more details
-    text += (i == 0 ? name + ": " : "  also: ") + TroubleText(troubles[i], now) + "\n";
+    if (failed && !failure.empty()) break;  // said already, in more words
+    text += (i == 0 ? name + ": " : "  also: ") + inspection::TroubleText(troubles[i], now) + "\n";
   }
   const bool stands = troubles.empty() && earlier != nullptr && Stands(found, *earlier);
   if (const std::string steps = stands ? StepsText(found) : ""; !steps.empty())
     text += "  " + steps + "\n";
-  if (const std::string versions = VersionsText(found); !versions.empty())
+  if (const std::string versions = inspection::VersionsText(found); !versions.empty())
     text += "  also: " + versions + "\n";
-  text += Indented("Pods:", PodTroubles(found, now));
+  text += Indented("Pods:", inspection::PodTroubles(found, now));
   text += Indented("Warnings:", Warnings(found, now));
   return text + NextStep(found, failed) + "\n";
 }
@@ -166,8 +171,8 @@ std::string SpecText(const Json& job) {
     return static_cast<size_t>(std::max<int64_t>(0, fields::IntegerAt(job, at, 1)));
   };
   return fmt::format("{} with {} each; minReplicas {}, maxReplicas {}",
-                     Counted(count("/spec/worker/replicas"), "pod"),
-                     Counted(count("/spec/slotsPerWorker"), "worker"),
+                     inspection::Counted(count("/spec/worker/replicas"), "pod"),
+                     inspection::Counted(count("/spec/slotsPerWorker"), "worker"),
                      number("/spec/elasticPolicy/minReplicas"),
                      number("/spec/elasticPolicy/maxReplicas"));
 }
@@ -178,7 +183,7 @@ std::vector<std::string> ConditionLines(const Json& job, api::Time now) {
     lines.push_back(fmt::format("{:<11} {:<6} {:<22} {:>5}  {}", fields::Text(condition, "type"),
                                 fields::Text(condition, "status"),
                                 fields::Text(condition, "reason"),
-                                Age(fields::Text(condition, "lastTransitionTime"), now),
+                                inspection::Age(fields::Text(condition, "lastTransitionTime"), now),
                                 fields::Text(condition, "message")));
   return lines;
 }
@@ -194,12 +199,12 @@ std::string CountsText(const Json& status) {
 
 }  // namespace
 
-std::string DescribeText(const Inspection& found, api::Time now) {
+std::string DescribeText(const inspection::Inspection& found, api::Time now) {
   const Json& job = found.job;
   const Json& status = fields::Member(job, "status");
   std::string text = Field("Name", NameOf(found));
   text += Field("Namespace", fields::TextAt(job, "/metadata/namespace"));
-  text += Field("Age", Age(fields::TextAt(job, "/metadata/creationTimestamp"), now));
+  text += Field("Age", inspection::Age(fields::TextAt(job, "/metadata/creationTimestamp"), now));
   text += Field("State", fields::Text(status, "state"));
   text += Field("Wanted", SpecText(job));
   text += Field("Has", SizeText(job));
@@ -207,11 +212,11 @@ std::string DescribeText(const Inspection& found, api::Time now) {
   text += Field("So far", CountsText(status));
   text += Indented("Conditions:", ConditionLines(job, now));
   text += found.pods.empty() ? "Pods:        none\n"
-                             : "\n" + PodsTable(WithWorkers(found), false) + "\n";
-  if (const std::string versions = VersionsText(found); !versions.empty())
+                             : "\n" + PodsTable(inspection::WithWorkers(found), false) + "\n";
+  if (const std::string versions = inspection::VersionsText(found); !versions.empty())
     text += Field("Versions", versions);
-  text += Indented("Not well:", PodTroubles(found, now));
-  const auto events = EventLines(found.events);
+  text += Indented("Not well:", inspection::PodTroubles(found, now));
+  const auto events = inspection::EventLines(found.events);
   const size_t skip = events.size() - std::min(events.size(), kEvents);
   std::vector<std::string> lines;
   for (size_t i = skip; i < events.size(); ++i)

@@ -9,10 +9,11 @@
 #include "common/fields/fields.h"
 #include "operator/cli/explain.h"
 #include "operator/cli/failure_report.h"
-#include "operator/cli/inspection.h"
 #include "operator/cli/job_run.h"
+#include "operator/cli/kube_failure.h"
 #include "operator/cli/pod_log.h"
-#include "operator/cli/troubles.h"
+#include "operator/inspection/inspection.h"
+#include "operator/inspection/troubles.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -21,7 +22,8 @@ using kube::Json;
 
 constexpr std::chrono::seconds kBetweenLooks{2};
 
-std::vector<std::string> FailureOf(const Connection& to, const Inspection& found) {
+std::vector<std::string> FailureOf(const inspection::Connection& to,
+                                   const inspection::Inspection& found) {
   JobRun run(to.ns, fields::TextAt(found.job, "/metadata/name"));
   for (const Json& pod : found.pods) run.OnPod(pod, false);
   run.OnJob(found.job, false);
@@ -35,10 +37,10 @@ std::vector<std::string> FailureOf(const Connection& to, const Inspection& found
 Outcome<void> Describe(const DescribeOptions& options, const Surroundings& around) {
   auto to = Connect(options.target, around, Purpose::kLook);
   if (!to) return tl::unexpected(to.error());
-  auto found = Look(*to, options.job);
-  if (!found) return tl::unexpected(found.error());
-  SaySilent(*found);
-  AddEvents(*to, &*found);
+  auto found = inspection::Look(*to, options.job);
+  if (!found) return tl::unexpected(FromKube(found.error()));
+  inspection::SaySilent(*found);
+  inspection::AddEvents(*to, &*found);
   std::fputs(DescribeText(*found, std::chrono::system_clock::now()).c_str(), stdout);
   return {};
 }
@@ -46,18 +48,18 @@ Outcome<void> Describe(const DescribeOptions& options, const Surroundings& aroun
 Outcome<void> Why(const WhyOptions& options, const Surroundings& around) {
   auto to = Connect(options.target, around, Purpose::kLook);
   if (!to) return tl::unexpected(to.error());
-  auto found = Look(*to, options.job);
-  if (!found) return tl::unexpected(found.error());
-  Inspection earlier;
-  const bool twice = TroublesOf(found->job).empty() && !found->answers.empty();
+  auto found = inspection::Look(*to, options.job);
+  if (!found) return tl::unexpected(FromKube(found.error()));
+  inspection::Inspection earlier;
+  const bool twice = inspection::TroublesOf(found->job).empty() && !found->answers.empty();
   if (twice) {
     earlier = std::move(*found);
     std::this_thread::sleep_for(kBetweenLooks);
-    found = Look(*to, options.job);
-    if (!found) return tl::unexpected(found.error());
+    found = inspection::Look(*to, options.job);
+    if (!found) return tl::unexpected(FromKube(found.error()));
   }
-  SaySilent(*found);
-  AddEvents(*to, &*found);
+  inspection::SaySilent(*found);
+  inspection::AddEvents(*to, &*found);
   const std::string text = WhyText(*found, twice ? &earlier : nullptr,
                                    std::chrono::duration<double>(kBetweenLooks).count(),
                                    FailureOf(*to, *found), std::chrono::system_clock::now());

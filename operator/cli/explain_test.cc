@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/cli/troubles.h"
+#include "operator/inspection/troubles.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -37,50 +37,55 @@ Json Pod(const char* name, const char* phase) {
           {"status", {{"phase", phase}}}};
 }
 
-Inspection Trains(uint64_t step) {
-  Inspection found{Job({Condition("Running", "True", "Training", "4 workers train")}),
-                   {Pod("p0", "Running")},
-                   {},
-                   {}};
-  SidecarStatus status;
+inspection::Inspection Trains(uint64_t step) {
+  inspection::Inspection found{Job({Condition("Running", "True", "Training", "4 workers train")}),
+                               {Pod("p0", "Running")},
+                               {},
+                               {}};
+  inspection::SidecarStatus status;
   status.state = "Training";
   status.workers = {{.slot = 0, .rank = 0, .step = step}, {.slot = 1, .rank = 1, .step = step - 1}};
   found.answers["p0"] = status;
   return found;
 }
 
-std::string Why(const Inspection& found) { return WhyText(found, nullptr, 0, {}, kNow); }
+std::string Why(const inspection::Inspection& found) {
+  return WhyText(found, nullptr, 0, {}, kNow);
+}
 
 TEST(WhyTest, SaysTheConditionsOwnWordsTheFirstCauseFirst) {
-  Inspection found{Job({Condition("Running", "False", "WaitingForInit", "p1 is not in init()"),
-                        Condition("Scheduled", "False", "WaitingForRoom", "2 pods find no node")}),
-                   {},
-                   {},
-                   {}};
+  inspection::Inspection found{
+      Job({Condition("Running", "False", "WaitingForInit", "p1 is not in init()"),
+           Condition("Scheduled", "False", "WaitingForRoom", "2 pods find no node")}),
+      {},
+      {},
+      {}};
   EXPECT_THAT(Why(found), StartsWith("digits: 2 pods find no node (WaitingForRoom, for 5m)\n"
                                      "  also: p1 is not in init() (WaitingForInit, for 5m)\n"));
 }
 
 TEST(WhyTest, OneMessageInTwoConditionsIsSaidOnce) {
-  Inspection found{Job({Condition("Running", "False", "WaitingForProof", "p2 is silent"),
-                        Condition("Rebuilding", "True", "WaitingForProof", "p2 is silent")}),
-                   {},
-                   {},
-                   {}};
+  inspection::Inspection found{
+      Job({Condition("Running", "False", "WaitingForProof", "p2 is silent"),
+           Condition("Rebuilding", "True", "WaitingForProof", "p2 is silent")}),
+      {},
+      {},
+      {}};
   EXPECT_THAT(Why(found), Not(HasSubstr("also")));
 }
 
 TEST(WhyTest, AConditionThatThisVersionDoesNotKnowIsSaidToo) {
-  Inspection found{Job({Condition("Sleeping", "True", "Tired", "nobody knows why")}), {}, {}, {}};
+  inspection::Inspection found{
+      Job({Condition("Sleeping", "True", "Tired", "nobody knows why")}), {}, {}, {}};
   EXPECT_THAT(Why(found), HasSubstr("nobody knows why (Tired"));
 }
 
 TEST(WhyTest, OfAFailedJobTheReportOfTheFailureIsAll) {
-  Inspection found{Job({Condition("Failed", "True", "WorkerFailed", "pod p1 failed"),
-                        Condition("Running", "False", "JobEnded", "pod p1 failed")}),
-                   {},
-                   {},
-                   {}};
+  inspection::Inspection found{Job({Condition("Failed", "True", "WorkerFailed", "pod p1 failed"),
+                                    Condition("Running", "False", "JobEnded", "pod p1 failed")}),
+                               {},
+                               {},
+                               {}};
   EXPECT_EQ(WhyText(found, nullptr, 0, {"digits failed: rank 1", "  ValueError: no"}, kNow),
             "digits failed: rank 1\n  ValueError: no\n"
             "More: logs digits, describe digits\n");
@@ -88,11 +93,12 @@ TEST(WhyTest, OfAFailedJobTheReportOfTheFailureIsAll) {
 }
 
 TEST(WhyTest, ASuccessHasNoTroubles) {
-  Inspection found{Job({Condition("Succeeded", "True", "AllRanksDone", "all ranks ended with 0"),
-                        Condition("Running", "False", "JobEnded", "all ranks ended with 0")}),
-                   {},
-                   {},
-                   {}};
+  inspection::Inspection found{
+      Job({Condition("Succeeded", "True", "AllRanksDone", "all ranks ended with 0"),
+           Condition("Running", "False", "JobEnded", "all ranks ended with 0")}),
+      {},
+      {},
+      {}};
   EXPECT_EQ(Why(found), "digits has succeeded: all ranks ended with 0\n");
 }
 
@@ -101,7 +107,7 @@ TEST(WhyTest, AJobThatNoOperatorKnowsSaysSo) {
 }
 
 TEST(WhyTest, TwoLooksTellWhetherStepsAreCompleted) {
-  const Inspection before = Trains(10), same = Trains(10), after = Trains(14);
+  const inspection::Inspection before = Trains(10), same = Trains(10), after = Trains(14);
   EXPECT_THAT(WhyText(after, &before, 2, {}, kNow),
               StartsWith("digits trains: step 14, 4 more in 2 s, 4 workers, view 1.7; nothing "));
   EXPECT_THAT(WhyText(same, &before, 2, {}, kNow),
@@ -111,7 +117,7 @@ TEST(WhyTest, TwoLooksTellWhetherStepsAreCompleted) {
 
 // A plain Horovod script calls nothing that completes a step.
 TEST(WhyTest, AScriptThatCountsNoStepsTrainsWhileTensorsGoThrough) {
-  Inspection before = Trains(0), after = Trains(0);
+  inspection::Inspection before = Trains(0), after = Trains(0);
   after.answers["p0"].workers[0].times.bytes = 4096;
   EXPECT_THAT(WhyText(after, &before, 2, {}, kNow),
               AllOf(StartsWith("digits trains: 4096 bytes went through collectives in 2 s"),
@@ -119,53 +125,55 @@ TEST(WhyTest, AScriptThatCountsNoStepsTrainsWhileTensorsGoThrough) {
 }
 
 TEST(PodTroublesTest, APodWhoseScriptHasNoStateSaysThatItCannotJoin) {
-  Inspection found = Trains(3);
+  inspection::Inspection found = Trains(3);
   found.answers["p0"].state = "Joining";
-  EXPECT_THAT(PodTroubles(found, kNow),
+  EXPECT_THAT(inspection::PodTroubles(found, kNow),
               testing::ElementsAre("p0  Running; its sidecar is Joining"));
   found.answers["p0"].workers[1].takes_state = false;
-  EXPECT_THAT(PodTroubles(found, kNow),
+  EXPECT_THAT(inspection::PodTroubles(found, kNow),
               testing::ElementsAre(HasSubstr("its sidecar is Joining; can't join those who train: "
                                              "the script registers no state")));
 }
 
 TEST(VersionsTest, AMixedJobNamesVersionsAndPodsAndWhatItLacks) {
-  Inspection found = Trains(3);
+  inspection::Inspection found = Trains(3);
   const auto one = found.answers.begin()->second;
   found.answers = {{"p0", one}, {"p1", one}, {"p2", one}};
-  EXPECT_EQ(VersionsText(found), "") << "none says its version";
+  EXPECT_EQ(inspection::VersionsText(found), "") << "none says its version";
   found.answers["p1"].version = found.answers["p2"].version = "0.2.0";
-  EXPECT_THAT(VersionsText(found), StartsWith("its pods have sidecars of several versions: one too "
-                                              "old to say (p0), 0.2.0 (p1, p2). "));
+  EXPECT_THAT(inspection::VersionsText(found),
+              StartsWith("its pods have sidecars of several versions: one too "
+                         "old to say (p0), 0.2.0 (p1, p2). "));
   EXPECT_THAT(WhyText(found, nullptr, 0, {}, kNow),
               HasSubstr("also: its pods have sidecars of several"));
   EXPECT_THAT(DescribeText(found, kNow), HasSubstr("Versions:    its pods have"));
   found.answers["p0"].version = "0.2.0";
-  EXPECT_EQ(VersionsText(found), "");
+  EXPECT_EQ(inspection::VersionsText(found), "");
 }
 
 TEST(VersionsTest, AWorkerWhoseLibraryIsNotOfItsSidecarsVersionIsNamed) {
-  Inspection found = Trains(3);
+  inspection::Inspection found = Trains(3);
   for (auto& [pod, status] : found.answers) {
     status.version = "0.2.0";
-    for (WorkerStatus& worker : status.workers) worker.library = "0.2.0";
+    for (inspection::WorkerStatus& worker : status.workers) worker.library = "0.2.0";
   }
-  EXPECT_EQ(VersionsText(found), "");
+  EXPECT_EQ(inspection::VersionsText(found), "");
   found.answers["p0"].workers[0].library = "";
-  EXPECT_EQ(VersionsText(found), "") << "it has not said hello yet";
+  EXPECT_EQ(inspection::VersionsText(found), "") << "it has not said hello yet";
   found.answers["p0"].workers[0].library = "0.1.0";
-  EXPECT_THAT(VersionsText(found),
+  EXPECT_THAT(inspection::VersionsText(found),
               StartsWith("workers have libringmaster.so of another version than their sidecar: "
                          "0.1.0 beside a sidecar of 0.2.0 (p0). They train together; "));
   found.answers["p1"].version = "0.1.0";
-  EXPECT_THAT(VersionsText(found),
+  EXPECT_THAT(inspection::VersionsText(found),
               HasSubstr("sidecars of several versions: 0.1.0 (p1), 0.2.0 (p0)"))
       << "both are said";
-  EXPECT_THAT(VersionsText(found), HasSubstr("; workers have libringmaster.so of another version"));
+  EXPECT_THAT(inspection::VersionsText(found),
+              HasSubstr("; workers have libringmaster.so of another version"));
 }
 
 TEST(PodTroublesTest, EachPodThatIsNotWellSaysWhy) {
-  Inspection found = Trains(3);
+  inspection::Inspection found = Trains(3);
   found.answers["p0"].missing_slots = {1, 2};
   Json unplaced = Pod("p1", "Pending");
   unplaced["status"]["conditions"] = {{{"type", "PodScheduled"},
@@ -184,23 +192,23 @@ TEST(PodTroublesTest, EachPodThatIsNotWellSaysWhy) {
   leaving["metadata"]["annotations"] = {{"ringmaster.dev/drain", "Requested"}};
   found.pods.insert(found.pods.end(), {unplaced, image, ended, leaving});
   EXPECT_THAT(
-      PodTroubles(found, kNow),
+      inspection::PodTroubles(found, kNow),
       testing::ElementsAre("p0  Running; slots 1, 2 not in init() yet",
                            "p1  Pending for 3m; no node: Unschedulable: 0/3 nodes are available",
                            "p2  Pending for 3m; container worker waits: ErrImagePull not found",
                            "p3  Failed; container worker ended with 1: ValueError: no",
                            "p4  Running; leaves by plan (Requested); its sidecar does not answer, "
                            "though others do"));
-  EXPECT_THAT(PodTroubles(Trains(3), kNow), IsEmpty());
+  EXPECT_THAT(inspection::PodTroubles(Trains(3), kNow), IsEmpty());
 }
 
 TEST(PodTroublesTest, ABrokenLinkThatNoPodIsLeftOutForIsSaid) {
-  Inspection found = Trains(3);
+  inspection::Inspection found = Trains(3);
   const Json answer = Json::parse(R"({"pod": {"name": "p0"},
       "brokenLinks": [{"pod": "p1", "breaks": 2, "kept": false},
                       {"pod": "p2", "breaks": 4, "kept": true}]})");
-  found.answers["p0"].broken_links = ParseSidecarStatus(answer)->broken_links;
-  EXPECT_THAT(PodTroubles(found, kNow),
+  found.answers["p0"].broken_links = inspection::ParseSidecarStatus(answer)->broken_links;
+  EXPECT_THAT(inspection::PodTroubles(found, kNow),
               testing::ElementsAre(
                   "p0  Running; the connection to p2 broke 4 times in the last ten minutes; "
                   "neither pod is left out, because the job would be below minReplicas: all "
@@ -208,27 +216,27 @@ TEST(PodTroublesTest, ABrokenLinkThatNoPodIsLeftOutForIsSaid) {
 }
 
 TEST(EventLinesTest, TheNewestIsLastAndPodsAreNamed) {
-  const auto lines =
-      EventLines({{{"reason", "B"},
-                   {"eventTime", "2026-01-31T12:01:00.000000Z"},
-                   {"series", {{"count", 3}, {"lastObservedTime", "2026-01-31T12:09:00.000000Z"}}},
-                   {"regarding", {{"kind", "Pod"}, {"name", "p1"}}},
-                   {"type", "Warning"}},
-                  {{"reason", "A"},
-                   {"eventTime", "2026-01-31T12:02:00.000000Z"},
-                   {"regarding", {{"kind", "HorovodJob"}, {"name", "digits"}}},
-                   {"related", {{"kind", "Pod"}, {"name", "p2"}}}}});
+  const auto lines = inspection::EventLines(
+      {{{"reason", "B"},
+        {"eventTime", "2026-01-31T12:01:00.000000Z"},
+        {"series", {{"count", 3}, {"lastObservedTime", "2026-01-31T12:09:00.000000Z"}}},
+        {"regarding", {{"kind", "Pod"}, {"name", "p1"}}},
+        {"type", "Warning"}},
+       {{"reason", "A"},
+        {"eventTime", "2026-01-31T12:02:00.000000Z"},
+        {"regarding", {{"kind", "HorovodJob"}, {"name", "digits"}}},
+        {"related", {{"kind", "Pod"}, {"name", "p2"}}}}});
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0].reason, "A");
   EXPECT_EQ(lines[0].about, "pod p2");
   EXPECT_EQ(lines[1].about, "pod p1");
   EXPECT_EQ(lines[1].count, 3);
   EXPECT_TRUE(lines[1].warning);
-  EXPECT_EQ(Age(lines[1].at, kNow), "60s");
+  EXPECT_EQ(inspection::Age(lines[1].at, kNow), "60s");
 }
 
 TEST(DescribeTest, TellsConditionsPodsAndEvents) {
-  Inspection found = Trains(12);
+  inspection::Inspection found = Trains(12);
   found.events = {{{"reason", "WorkerRestarted"},
                    {"note", "worker 0 was started again"},
                    {"type", "Warning"},

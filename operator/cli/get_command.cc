@@ -9,11 +9,11 @@
 
 #include "common/fields/fields.h"
 #include "operator/cli/inbox.h"
-#include "operator/cli/inspection.h"
 #include "operator/cli/kube_failure.h"
 #include "operator/cli/observer.h"
 #include "operator/cli/table.h"
 #include "operator/cli/yaml_text.h"
+#include "operator/inspection/inspection.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -31,22 +31,22 @@ bool IsStructured(OutputFormat format) {
   return format == OutputFormat::kJson || format == OutputFormat::kYaml;
 }
 
-Outcome<std::vector<Json>> Jobs(const Connection& to, const GetOptions& options) {
+Outcome<std::vector<Json>> Jobs(const inspection::Connection& to, const GetOptions& options) {
   const std::string ns = options.all_namespaces ? "" : to.ns;
   if (options.job.empty()) {
     auto list = to.api->ListAll(kube::HorovodJobs(), ns, {});
     if (!list) return tl::unexpected(FromKube(list.error()));
     return std::move(list->items);
   }
-  auto job = ReadJob(to, ns, options.job);
-  if (!job) return tl::unexpected(job.error());
+  auto job = inspection::ReadJob(to, ns, options.job);
+  if (!job) return tl::unexpected(FromKube(job.error()));
   return std::vector<Json>{std::move(*job)};
 }
 
 // Prints a job when its row has changed by more than the step.
 class Watcher {
  public:
-  Watcher(const Connection& to, const GetOptions& options)
+  Watcher(const inspection::Connection& to, const GetOptions& options)
       : to_(to), options_(options), table_(options.all_namespaces) {}
 
   void OnJob(const Json& job, bool gone) {
@@ -57,19 +57,19 @@ class Watcher {
     const std::string now = WatchKey(job, state);
     if (now == seen) return;
     seen = now;
-    auto found = Inspect(to_, job);
-    std::fputs(table_.Row(found ? WithWorkers(*found) : job, state).c_str(), stdout);
+    auto found = inspection::Inspect(to_, job);
+    std::fputs(table_.Row(found ? inspection::WithWorkers(*found) : job, state).c_str(), stdout);
     std::fflush(stdout);
   }
 
  private:
-  const Connection& to_;
+  const inspection::Connection& to_;
   const GetOptions& options_;
   WatchTable table_;
   std::map<std::string, std::string> seen_;
 };
 
-Outcome<void> Watch(const Connection& to, const GetOptions& options) {
+Outcome<void> Watch(const inspection::Connection& to, const GetOptions& options) {
   if (auto first = Jobs(to, options); !first) return tl::unexpected(first.error());
   Inbox inbox;
   Watcher watcher(to, options);
@@ -92,10 +92,10 @@ Outcome<void> Get(const GetOptions& options, const Surroundings& around) {
   if (!jobs) return tl::unexpected(jobs.error());
   std::vector<Json> full;
   for (Json& job : *jobs) {
-    auto found = Inspect(*to, std::move(job));
-    if (!found) return tl::unexpected(found.error());
-    SaySilent(*found);
-    full.push_back(WithWorkers(*found));
+    auto found = inspection::Inspect(*to, std::move(job));
+    if (!found) return tl::unexpected(FromKube(found.error()));
+    inspection::SaySilent(*found);
+    full.push_back(inspection::WithWorkers(*found));
   }
   if (IsStructured(options.format)) {
     Print(options.job.empty() ? Json{{"apiVersion", "v1"}, {"kind", "List"}, {"items", full}}

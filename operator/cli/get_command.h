@@ -1,7 +1,7 @@
 // `ringmaster get`: jobs with their pods and workers, once, or with a line for each change.
 #pragma once
 
-#include "operator/cli/command_line.h"
+#include "operator/cli/commands.h"
 #include "operator/cli/connection.h"
 #include "operator/cli/outcome.h"
 

@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <sstream>
 
 #include "common/fields/fields.h"
 #include "operator/api/labels.h"
-#include "operator/cli/text_format.h"
-#include "operator/cli/troubles.h"
+#include "operator/cli/progress_text.h"
+#include "operator/inspection/job_conditions.h"
+#include "operator/inspection/text_format.h"
+#include "operator/inspection/troubles.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -47,26 +48,6 @@ std::string EndedAt(const Json& pod) {
 
 }  // namespace
 
-const Json* TrueCondition(const Json& object, const std::string& type) {
-  static const Json::json_pointer kConditions("/status/conditions");
-  if (!object.contains(kConditions)) return nullptr;
-  for (const Json& condition : object[kConditions]) {
-    if (fields::TextAt(condition, "/type") == type &&
-        fields::TextAt(condition, "/status") == "True")
-      return &condition;
-  }
-  return nullptr;
-}
-
-std::optional<int> IndexInName(std::string_view pod, const std::string& job) {
-  const std::string front = job + "-worker-";
-  if (!pod.starts_with(front)) return std::nullopt;
-  int index = 0;
-  const char* end = pod.data() + pod.size();
-  const auto read = std::from_chars(pod.data() + front.size(), end, index);
-  return read.ec == std::errc() && read.ptr == end ? std::optional(index) : std::nullopt;
-}
-
 bool IsLaunchersAccount(std::string_view line) {
   return line.starts_with("ringmaster-launcher: ") &&
          !line.starts_with("ringmaster-launcher: error: ");
@@ -76,7 +57,7 @@ void JobRun::OnJob(const Json& job, bool gone) {
   job_ = job;
   if (end_) return;
   for (const char* type : {"Succeeded", "Failed"}) {
-    const Json* condition = TrueCondition(job, type);
+    const Json* condition = inspection::TrueCondition(job, type);
     if (!condition) continue;
     end_ = JobEnd{std::string(type) == "Succeeded", fields::TextAt(*condition, "/reason"),
                   fields::TextAt(*condition, "/message")};
@@ -117,7 +98,7 @@ std::string JobRun::StartingText() const {
 }
 
 std::string JobRun::HeldUpBy() const {
-  const auto troubles = TroublesOf(job_);
+  const auto troubles = inspection::TroublesOf(job_);
   return troubles.empty() ? "" : troubles.front().message;
 }
 
@@ -152,11 +133,11 @@ std::string JobRun::FirstPod() const {
 
 std::optional<std::string> JobRun::OutputOfRankZero(const std::string& pod,
                                                     const std::string& line) const {
-  return OutputOf(RankZero().value_or(RankStatus{FirstPod(), 0, 0}), pod, line);
+  return OutputOf(RankZero().value_or(inspection::RankStatus{FirstPod(), 0, 0}), pod, line);
 }
 
-std::optional<std::string> JobRun::OutputOf(const RankStatus& worker, const std::string& pod,
-                                            const std::string& line) const {
+std::optional<std::string> JobRun::OutputOf(const inspection::RankStatus& worker,
+                                            const std::string& pod, const std::string& line) const {
   if (worker.pod != pod || !HadPod(pod)) return std::nullopt;
   const std::string label = fmt::format("[{}] ", FirstNumberOf(pod) + worker.slot);
   if (IsLaunchersAccount(line)) return std::nullopt;
@@ -166,7 +147,8 @@ std::optional<std::string> JobRun::OutputOf(const RankStatus& worker, const std:
 
 int JobRun::FirstNumberOf(const std::string& pod) const {
   const auto known = indexes_.find(pod);
-  const int index = known != indexes_.end() ? known->second : IndexInName(pod, name_).value_or(0);
+  const int index =
+      known != indexes_.end() ? known->second : inspection::IndexInName(pod, name_).value_or(0);
   return index * NumberAt(job_, "/spec/slotsPerWorker", 1);
 }
 
@@ -185,7 +167,7 @@ std::string JobRun::PodToBlame() const {
   // The job may have failed before anything was known about this pod.
   std::istringstream words(why);
   for (std::string word; words >> word;)
-    if (IndexInName(word, name_)) return word;
+    if (inspection::IndexInName(word, name_)) return word;
   std::string failed, failed_at;
   for (const auto& [name, pod] : pods_) {
     if (!FailedContainer(pod)) continue;
@@ -210,7 +192,7 @@ Json JobRun::Summary(const std::string& exit_reason, double seconds) const {
   for (const auto& [epoch, view] : progress_.views()) {
     const job::Rebuild& rebuild = view.rebuild;
     views.push_back({{"epoch", epoch},
-                     {"view", ViewName(epoch)},
+                     {"view", inspection::ViewName(epoch)},
                      {"reason", rebuild.reason},
                      {"planned", rebuild.planned},
                      {"members", rebuild.members},
@@ -236,7 +218,7 @@ std::vector<std::string> JobRun::SummaryLines(const std::string& exit_reason,
   std::vector<std::string> lines;
   lines.push_back(fmt::format("{}: {} after {:.1f} s, {} steps, {} lost, {} at the end", name_,
                               exit_reason, seconds, progress_.step(), StepsLost(),
-                              Counted(progress_.world_size(), "worker")));
+                              inspection::Counted(progress_.world_size(), "worker")));
   if (const int64_t again = RestartsFromCheckpoint(); again > 0) {
     lines.push_back(fmt::format(
         "  began again from its checkpoint {}: no worker was left that held the state. The steps "
@@ -246,7 +228,7 @@ std::vector<std::string> JobRun::SummaryLines(const std::string& exit_reason,
   std::string values;
   for (const auto& [name, value] : progress_.values())
     if (name != "total_steps" && name != "samples")
-      values += fmt::format("  {} {}", name, Number(value));
+      values += fmt::format("  {} {}", name, inspection::Number(value));
   if (!values.empty()) lines.push_back("  last values:" + values);
   bool changes = false;
   for (const auto& [epoch, view] : progress_.views()) {
@@ -256,10 +238,10 @@ std::vector<std::string> JobRun::SummaryLines(const std::string& exit_reason,
                                   "workers", "ms"));
     changes = true;
     const job::Rebuild& rebuild = view.rebuild;
-    lines.push_back(
-        fmt::format("  {:<8} {:<13} {:>9} {:>8.0f}   {}", ViewName(epoch), rebuild.reason,
-                    fmt::format("{} -> {}", view.old_size, rebuild.world_size),
-                    job::TotalSeconds(rebuild.seconds) * 1e3, PhasesText(rebuild.seconds)));
+    lines.push_back(fmt::format(
+        "  {:<8} {:<13} {:>9} {:>8.0f}   {}", inspection::ViewName(epoch), rebuild.reason,
+        fmt::format("{} -> {}", view.old_size, rebuild.world_size),
+        job::TotalSeconds(rebuild.seconds) * 1e3, inspection::PhasesText(rebuild.seconds)));
   }
   return lines;
 }

@@ -22,15 +22,8 @@ struct JobEnd {
   std::string message;  // for people
 };
 
-// Returns the condition of this type if it is True; else null.
-const nlohmann::json* TrueCondition(const nlohmann::json& object, const std::string& type);
-
-// Returns 3 for "train-worker-3" of the job "train", by the operator's naming of pods; nullopt if
-// the name is not of this job.
-std::optional<int> IndexInName(std::string_view pod, const std::string& job);
-
-// The launcher wrote this line about its own actions: it is for readers of the log, and not part of
-// the workers' output. The launcher's errors are for both, so they don't count.
+// A line that the launcher has written of its own doing: for who looks into a log, not for who
+// looks at what workers print. Its errors are for both.
 bool IsLaunchersAccount(std::string_view line);
 
 class JobRun {
@@ -40,7 +33,9 @@ class JobRun {
 
   void OnJob(const Json& job, bool gone);
   void OnPod(const Json& pod, bool gone);
-  void OnStatus(const SidecarStatus& status, TimePoint now) { progress_.Observe(status, now); }
+  void OnStatus(const inspection::SidecarStatus& status, TimePoint now) {
+    progress_.Observe(status, now);
+  }
 
   // The messages since the last call; `last`: the run is over.
   std::vector<std::string> TakeLines(TimePoint now, bool last = false);
@@ -62,11 +57,11 @@ class JobRun {
   std::string FirstPod() const;
   // The job has had a view, according to the sidecars or its status.
   bool HadView() const;
-  // The worker with rank 0 in the newest view.
-  std::optional<RankStatus> RankZero() const { return progress_.RankZero(); }
-  // A log line as it is shown, with the worker's number in front (its HOROVOD_RANK, which doesn't
-  // change), if this worker printed it; else nullopt.
-  std::optional<std::string> OutputOf(const RankStatus& worker, const std::string& pod,
+  // The worker that has rank 0 in the newest view.
+  std::optional<inspection::RankStatus> RankZero() const { return progress_.RankZero(); }
+  // A line of a pod's log as it is shown if this worker printed it, with its number in front
+  // (HOROVOD_RANK, which it keeps).
+  std::optional<std::string> OutputOf(const inspection::RankStatus& worker, const std::string& pod,
                                       const std::string& line) const;
   // The same for the worker with rank 0. Before the first view it is the first worker of the first
   // pod, so that a job that hangs before init() is not silent.

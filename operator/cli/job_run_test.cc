@@ -38,8 +38,8 @@ Json Pod(const std::string& name, const std::string& phase, int exit_code = 0) {
   return pod;
 }
 
-SidecarStatus View(uint64_t epoch, const char* reason, int ranks) {
-  SidecarStatus status;
+inspection::SidecarStatus View(uint64_t epoch, const char* reason, int ranks) {
+  inspection::SidecarStatus status;
   status.pod = "p0";
   status.epoch = epoch;
   status.view_reason = reason;
@@ -147,7 +147,7 @@ TEST_F(JobRunTest, ShowsWhatTheWorkerWithRankZeroPrintsWhereverItIs) {
             "[0] ringmaster-launcher: error: no such file");
   run_.OnStatus(View(kFirst, "Bootstrap", 2), TimePoint{});
   EXPECT_EQ(run_.OutputOfRankZero("p0", "loss 1"), "[0] loss 1");
-  SidecarStatus second = View(kFirst + 1, "PodLost", 2);
+  inspection::SidecarStatus second = View(kFirst + 1, "PodLost", 2);
   second.ranks.erase(second.ranks.begin());
   run_.OnStatus(second, TimePoint{});
   run_.OnPod(Numbered("p1", "1"), true);
@@ -160,7 +160,7 @@ TEST_F(JobRunTest, OfAPodWithSeveralWorkersOnlyTheLinesOfTheOneWithRankZero) {
   job["spec"]["slotsPerWorker"] = 2;
   run_.OnJob(job, false);
   run_.OnPod(Numbered("p1", "1"), false);
-  SidecarStatus view = View(kFirst, "Bootstrap", 2);
+  inspection::SidecarStatus view = View(kFirst, "Bootstrap", 2);
   view.ranks = {{"p1", 1, 1}};
   run_.OnStatus(view, TimePoint{});
   EXPECT_EQ(run_.OutputOfRankZero("p1", "[3] loss 1"), "[3] loss 1");

@@ -22,10 +22,11 @@
 #include "operator/api/horovod_job.h"
 #include "operator/api/labels.h"
 #include "operator/cli/inbox.h"
-#include "operator/cli/inspection.h"
 #include "operator/cli/job_run.h"
 #include "operator/cli/kube_failure.h"
 #include "operator/cli/observer.h"
+#include "operator/inspection/inspection.h"
+#include "operator/inspection/job_conditions.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -93,8 +94,8 @@ class Printer {
 // joined.
 class PodReader {
  public:
-  PodReader(const Connection& to, std::string pod, const Wanted& wanted, std::string prefix,
-            Printer* printer)
+  PodReader(const inspection::Connection& to, std::string pod, const Wanted& wanted,
+            std::string prefix, Printer* printer)
       : to_(to),
         pod_(std::move(pod)),
         wanted_(wanted),
@@ -149,7 +150,7 @@ class PodReader {
     if (held_->size() > static_cast<size_t>(*wanted_.tail)) held_->pop_front();
   }
 
-  const Connection& to_;
+  const inspection::Connection& to_;
   const std::string pod_;
   const Wanted& wanted_;
   const std::string prefix_;
@@ -160,8 +161,9 @@ class PodReader {
   lines::LineSplitter lines_{[this](std::string_view line) { OnLine(line); }};
 };
 
-Outcome<void> PrintPod(const Connection& to, const std::string& pod, const Wanted& wanted,
-                       const std::string& prefix, bool follow, Printer* printer) {
+Outcome<void> PrintPod(const inspection::Connection& to, const std::string& pod,
+                       const Wanted& wanted, const std::string& prefix, bool follow,
+                       Printer* printer) {
   PodReader reader(to, pod, wanted, prefix, printer);
   auto read = reader.Read(follow, {});
   reader.Finish();
@@ -171,16 +173,18 @@ Outcome<void> PrintPod(const Connection& to, const std::string& pod, const Wante
 // Follows the present and future pods of a job, each from the start of its container.
 class JobFollower {
  public:
-  JobFollower(const Connection& to, const std::string& job, const Wanted& wanted, Printer* printer)
+  JobFollower(const inspection::Connection& to, const std::string& job, const Wanted& wanted,
+              Printer* printer)
       : to_(to), job_(job), wanted_(wanted), printer_(printer) {}
 
   Outcome<void> Run() {
-    auto now_there = ReadPods(to_, to_.ns, job_);
-    if (!now_there) return tl::unexpected(now_there.error());
+    auto now_there = inspection::ReadPods(to_, to_.ns, job_);
+    if (!now_there) return tl::unexpected(FromKube(now_there.error()));
     for (const Json& pod : *now_there) OnPod(pod);
     const Observer jobs(to_.api, kube::HorovodJobs(), to_.ns, [this](const Json& job, bool gone) {
       if (fields::TextAt(job, "/metadata/name") != job_) return;
-      const bool ended = gone || TrueCondition(job, "Succeeded") || TrueCondition(job, "Failed");
+      const bool ended = gone || inspection::TrueCondition(job, "Succeeded") ||
+                         inspection::TrueCondition(job, "Failed");
       inbox_.Post([this, ended] { job_ended_ = ended; });
     });
     const Observer pods(to_.api, kube::Pods(), to_.ns, [this](const Json& pod, bool gone) {
@@ -250,7 +254,7 @@ class JobFollower {
     return false;
   }
 
-  const Connection& to_;
+  const inspection::Connection& to_;
   const std::string job_;
   const Wanted wanted_;
   Printer* const printer_;
@@ -262,8 +266,8 @@ class JobFollower {
   std::map<std::string, std::jthread> readers_;
 };
 
-// The log of a pod that a run on this machine keeps; empty if there is none.
-std::filesystem::path KeptLog(const Connection& to, const std::string& pod,
+// The log that a run on this machine keeps of a pod that may have left; empty: there is none.
+std::filesystem::path KeptLog(const inspection::Connection& to, const std::string& pod,
                               const std::string& container) {
   if (to.run_dir.empty()) return "";
   const std::filesystem::path file = to.run_dir / "logs" / pod / (container + ".log");
@@ -275,15 +279,15 @@ std::string LeftText(const std::string& pod, const std::filesystem::path& log) {
   return fmt::format("{} has left; what it printed is in {}", pod, log.string());
 }
 
-// Texts about the requested pods of the job that are not in `there`, by index.
-std::vector<std::string> LeftTexts(const Connection& to, const std::string& job,
+// Of the pods of the job that are wanted and not among `there`, by their number.
+std::vector<std::string> LeftTexts(const inspection::Connection& to, const std::string& job,
                                    const Wanted& wanted, const std::vector<Json>& there) {
   std::map<int, std::string> left;
   std::error_code error;
   if (to.run_dir.empty()) return {};
   for (const auto& entry : std::filesystem::directory_iterator(to.run_dir / "logs", error)) {
     const std::string name = entry.path().filename().string();
-    const auto index = IndexInName(name, job);
+    const auto index = inspection::IndexInName(name, job);
     const auto log = KeptLog(to, name, wanted.container);
     if (index && wanted.Has(*index) && !log.empty()) left[*index] = LeftText(name, log);
   }
@@ -293,12 +297,12 @@ std::vector<std::string> LeftTexts(const Connection& to, const std::string& job,
   return texts;
 }
 
-Outcome<void> PrintJob(const Connection& to, const Json& job, const LogsOptions& options,
-                       Printer* printer) {
+Outcome<void> PrintJob(const inspection::Connection& to, const Json& job,
+                       const LogsOptions& options, Printer* printer) {
   const Wanted wanted = Wanted::Of(job, options);
   if (options.follow) return JobFollower(to, options.name, wanted, printer).Run();
-  auto pods = ReadPods(to, to.ns, options.name);
-  if (!pods) return tl::unexpected(pods.error());
+  auto pods = inspection::ReadPods(to, to.ns, options.name);
+  if (!pods) return tl::unexpected(FromKube(pods.error()));
   std::erase_if(*pods, [&](const Json& pod) { return !wanted.Has(pod); });
   const std::vector<std::string> left = LeftTexts(to, options.name, wanted, *pods);
   if (pods->empty()) {
@@ -321,7 +325,8 @@ Outcome<void> PrintJob(const Connection& to, const Json& job, const LogsOptions&
 
 }  // namespace
 
-Outcome<void> PrintLogs(const Connection& to, const LogsOptions& options, std::FILE* out) {
+Outcome<void> PrintLogs(const inspection::Connection& to, const LogsOptions& options,
+                        std::FILE* out) {
   Printer printer(out);
   auto pod = to.api->Get(kube::Pods(), to.ns, options.name);
   if (pod && options.rank)

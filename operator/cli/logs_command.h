@@ -1,7 +1,7 @@
 // `ringmaster logs`: the output of a pod's containers, or of those of all pods of a job.
 #pragma once
 
-#include "operator/cli/command_line.h"
+#include "operator/cli/commands.h"
 #include "operator/cli/connection.h"
 #include "operator/cli/outcome.h"
 
@@ -11,8 +11,9 @@ namespace ringmaster::cli {
 // joined it.
 Outcome<void> Logs(const LogsOptions& options, const Surroundings& around);
 
-// The same over any KubeApi; lines go to `out`. The API server has no logs of pods that are gone:
-// if a run on this machine has kept one, its path is printed.
-Outcome<void> PrintLogs(const Connection& to, const LogsOptions& options, std::FILE* out);
+// The same over any KubeApi; lines go to `out`. Of pods that have left, the API server has no log:
+// where a run on this machine has kept it, its path is said.
+Outcome<void> PrintLogs(const inspection::Connection& to, const LogsOptions& options,
+                        std::FILE* out);
 
 }  // namespace ringmaster::cli

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "common/fields/fields.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/labels.h"
 #include "operator/kube/file.h"
@@ -48,7 +49,7 @@ std::vector<fs::path> Expand(const fs::path& path, std::vector<std::string>* err
 
 void ReadJob(const fs::path& file, Json document, std::vector<Json>* jobs,
              std::vector<std::string>* errors) {
-  std::string kind = document.is_object() ? document.value("kind", "") : "";
+  const std::string kind = fields::Text(document, "kind");
   if (document.is_object() && kind != api::kKind) {
     errors->push_back(fmt::format("{}: kind: \"{}\" can't be run: it has to be {}", file.string(),
                                   kind, api::kKind));

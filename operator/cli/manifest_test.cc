@@ -54,6 +54,12 @@ TEST_F(ManifestTest, FolderIsReadInOrderAndJobsGetTheirWorkingDirectory) {
             dir_.string());
 }
 
+TEST_F(ManifestTest, AKindThatIsNoTextIsRefused) {
+  std::string bad = kGood;
+  bad.replace(bad.find("kind: HorovodJob"), 16, "kind: 7");
+  EXPECT_THAT(Error(Write("a.yaml", bad)), HasSubstr("can't be run: it has to be HorovodJob"));
+}
+
 TEST_F(ManifestTest, EveryWrongFieldOfEveryFileIsNamedAtOnce) {
   std::string bad = kGood;
   bad.replace(bad.find("minReplicas: 1"), 14, "minReplicas: -1");

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/fields/fields.h"
+#include "common/logging/log.h"
 #include "operator/cli/detach.h"
 #include "operator/cli/kube_failure.h"
 #include "operator/cli/run_directory.h"
@@ -119,9 +120,9 @@ Outcome<void> Serve(const NodeCommandOptions& options, const fs::path& bin_dir,
   spdlog::info("node runs name={} address={}", options.name, options.address);
   ready(fmt::format("ready {} {}", getpid(), dir.path().string()));
   const kubelet::NodeResult result = (*node)->Await(kNodeGrace);
-  spdlog::info("node ends: {}{}", TextOf(result.end),
-               result.logs_sent ? "" : "; not all of its logs could be sent");
-  // The logs are kept if only this machine has them.
+  spdlog::info("node ends reason={} logs_sent={}", logging::Value(TextOf(result.end)),
+               result.logs_sent);
+  // Kept where nobody has the logs but this machine.
   RunDirectory::Clean(dir.path(), dir.ours(),
                       result.end == kubelet::NodeEnd::kAbandoned || !result.logs_sent);
   return {};

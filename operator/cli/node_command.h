@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "operator/cli/command_line.h"
+#include "operator/cli/commands.h"
 #include "operator/cli/outcome.h"
 
 namespace ringmaster::cli {

@@ -11,14 +11,14 @@ namespace {
 constexpr std::chrono::milliseconds kStragglers{400};
 constexpr std::chrono::milliseconds kGiveUp{3000};
 
-bool Same(const RankStatus& a, const RankStatus& b) {
+bool Same(const inspection::RankStatus& a, const inspection::RankStatus& b) {
   return a.pod == b.pod && a.slot == b.slot && a.incarnation == b.incarnation;
 }
 
-std::vector<RankStatus> Without(const std::vector<RankStatus>& from,
-                                const std::vector<RankStatus>& what) {
-  std::vector<RankStatus> rest;
-  for (const RankStatus& rank : from) {
+std::vector<inspection::RankStatus> Without(const std::vector<inspection::RankStatus>& from,
+                                            const std::vector<inspection::RankStatus>& what) {
+  std::vector<inspection::RankStatus> rest;
+  for (const inspection::RankStatus& rank : from) {
     if (std::none_of(what.begin(), what.end(), [&](auto& other) { return Same(rank, other); }))
       rest.push_back(rank);
   }
@@ -35,7 +35,7 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-void JobProgress::Observe(const SidecarStatus& status, TimePoint now) {
+void JobProgress::Observe(const inspection::SidecarStatus& status, TimePoint now) {
   sidecars_[status.pod] = status;
   ObserveStep(status);
   for (const job::WorkerExit& exit : status.exits) NoteExit(status.pod, exit.exit_code);
@@ -54,24 +54,25 @@ void JobProgress::Observe(const SidecarStatus& status, TimePoint now) {
   samples_per_second_ = sum;
 }
 
-bool JobProgress::HasRank(const RankStatus& place) const {
+bool JobProgress::HasRank(const inspection::RankStatus& place) const {
   return !ranks_.empty() &&
          std::any_of(ranks_.rbegin()->second.begin(), ranks_.rbegin()->second.end(),
-                     [&](const RankStatus& worker) {
+                     [&](const inspection::RankStatus& worker) {
                        return worker.pod == place.pod && worker.slot == place.slot;
                      });
 }
 
-void JobProgress::ObserveStep(const SidecarStatus& status) {
+void JobProgress::ObserveStep(const inspection::SidecarStatus& status) {
   const uint64_t lineage = LineageOf(status.epoch);
   if (lineage < lineage_) return;
   if (lineage > lineage_) step_ = 0;
   lineage_ = lineage;
   step_ = std::max(step_, status.step);
-  for (const WorkerStatus& worker : status.workers) step_ = std::max(step_, worker.step);
+  for (const inspection::WorkerStatus& worker : status.workers)
+    step_ = std::max(step_, worker.step);
 }
 
-void JobProgress::ObserveView(const SidecarStatus& status, TimePoint now) {
+void JobProgress::ObserveView(const inspection::SidecarStatus& status, TimePoint now) {
   if (status.epoch == 0 || status.ranks.empty()) return;
   ranks_.try_emplace(status.epoch, status.ranks);
   auto [it, fresh] = views_.try_emplace(status.epoch);
@@ -177,7 +178,7 @@ int64_t JobProgress::steps_lost() const {
 }
 
 std::string JobProgress::state() const {
-  const SidecarStatus* best = nullptr;
+  const inspection::SidecarStatus* best = nullptr;
   for (const auto& [pod, sidecar] : sidecars_) {
     if (!best || sidecar.epoch > best->epoch ||
         (sidecar.epoch == best->epoch && sidecar.coordinator))

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/cli/sidecar_status.h"
+#include "operator/inspection/sidecar_status.h"
 
 namespace ringmaster::cli {
 
@@ -20,17 +20,18 @@ using TimePoint = std::chrono::steady_clock::time_point;
 // One view of the job, with the rebuild that led to it (the first view has none).
 struct ViewRecord {
   job::Rebuild rebuild;
-  int old_size = 0;                // ranks of the previous view; 0 for the first
-  std::vector<RankStatus> lost;    // workers of the previous view that this one lacks
-  std::vector<RankStatus> gained;  // workers of this view that the previous one lacked
+  int old_size = 0;  // ranks of the view before; 0 for the first
+  std::vector<inspection::RankStatus>
+      lost;  // workers that the view before had and this one has not
+  std::vector<inspection::RankStatus> gained;  // the other way round
   TimePoint first_seen;
   bool told = false;
 };
 
 class JobProgress {
  public:
-  void Observe(const SidecarStatus& status, TimePoint now);
-  // The pod is gone, so its last state says nothing about the job.
+  void Observe(const inspection::SidecarStatus& status, TimePoint now);
+  // A pod that is no more: its state says nothing about the job.
   void Forget(const std::string& pod);
   // Records the newest exit of a process of this pod; 128+n: killed by signal n.
   void NoteExit(const std::string& pod, int code);
@@ -51,25 +52,25 @@ class JobProgress {
   // nothing was reported.
   std::string state() const;
   const std::map<uint64_t, ViewRecord>& views() const { return views_; }
-  // The worker with rank 0 in the newest known view.
-  std::optional<RankStatus> RankZero() const {
+  // The worker that has rank 0 in the newest view that was seen.
+  std::optional<inspection::RankStatus> RankZero() const {
     return ranks_.empty() ? std::nullopt : std::optional(ranks_.rbegin()->second.front());
   }
-  // A worker in this place has a rank in that view.
-  bool HasRank(const RankStatus& place) const;
-  const std::map<std::string, SidecarStatus>& sidecars() const { return sidecars_; }
+  // Whether a worker in this one's place has a rank in that view.
+  bool HasRank(const inspection::RankStatus& place) const;
+  const std::map<std::string, inspection::SidecarStatus>& sidecars() const { return sidecars_; }
 
  private:
-  void ObserveStep(const SidecarStatus& status);
-  void ObserveView(const SidecarStatus& status, TimePoint now);
+  void ObserveStep(const inspection::SidecarStatus& status);
+  void ObserveView(const inspection::SidecarStatus& status, TimePoint now);
   void ObserveRebuild(const job::Rebuild& rebuild, TimePoint now);
   void InferBootstrap(const job::Rebuild& change, TimePoint now);
   void CompareWithParent(ViewRecord* record);
   bool Settled(const ViewRecord& record, TimePoint now) const;
 
-  std::map<std::string, SidecarStatus> sidecars_;  // newest answer by pod
+  std::map<std::string, inspection::SidecarStatus> sidecars_;  // newest answer by pod
   std::map<uint64_t, ViewRecord> views_;
-  std::map<uint64_t, std::vector<RankStatus>> ranks_;  // by epoch
+  std::map<uint64_t, std::vector<inspection::RankStatus>> ranks_;  // by epoch
   std::map<std::string, std::string> ends_;
   std::map<std::string, double> values_;
   uint64_t lineage_ = 0;

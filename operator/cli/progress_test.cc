@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "operator/cli/text_format.h"
+#include "operator/cli/progress_text.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -45,7 +45,7 @@ class Answer {
                                  {"stepsLost", lost}});
     return *this;
   }
-  SidecarStatus Status() const { return *ParseSidecarStatus(text_); }
+  inspection::SidecarStatus Status() const { return *inspection::ParseSidecarStatus(text_); }
   static std::string Pod(int i) { return "digits-worker-" + std::to_string(i); }
 
  private:
@@ -81,7 +81,7 @@ TEST_F(ProgressTest, LostWorkerIsToldOnceWithEveryPhaseOfTheSlowestMember) {
 }
 
 TEST_F(ProgressTest, FirstViewThatNobodyAskedInTimeForIsKnownFromTheChangeAfterIt) {
-  SidecarStatus status = Answer(0, kFirst + 1, "WorkerLost", {{0, 1}, {1, 1}}).Status();
+  inspection::SidecarStatus status = Answer(0, kFirst + 1, "WorkerLost", {{0, 1}, {1, 1}}).Status();
   status.rebuilds.push_back({.epoch = kFirst + 1,
                              .parent = kFirst,
                              .reason = "WorkerLost",
@@ -154,47 +154,6 @@ TEST_F(ProgressTest, BarIsEmptyWithoutATotalAndFullBeyondIt) {
   EXPECT_EQ(Bar(job_, 8), "");
   job_.Observe(Answer(0, kFirst, "Bootstrap", {{0, 1}}).Value("total_steps", 10).Status(), At(1));
   EXPECT_EQ(Bar(job_, 4), "[####]");
-}
-
-TEST(SidecarStatusTest, AnswersOfAnotherShapeDoNotThrow) {
-  EXPECT_EQ(ShortText("a\x1b]0;title\x07\x7f"), "a?]0;title??") << "a terminal would obey";
-  EXPECT_EQ(ShortText("\xc2\x9b"
-                      "31m \xc3\xa9"),
-            "??31m \xc3\xa9");
-  EXPECT_FALSE(ParseSidecarStatus(Json::array()).has_value());
-  EXPECT_FALSE(ParseSidecarStatus("text").has_value());
-  Json odd = {{"pod", {{"name", 7}}},
-              {"workers", "none"},
-              {"view", {{"ranks", {{{"pod", 9}}}}}},
-              {"rebuilds", {1, "two"}},
-              {"progress", Json::array()}};
-  auto status = ParseSidecarStatus(odd);
-  ASSERT_TRUE(status.has_value());
-  EXPECT_EQ(status->ranks.at(0).pod, "");
-}
-
-TEST(SidecarStatusTest, OfAnAnswerThatIsTooMuchOnlySoMuchIsKept) {
-  const std::string long_text(100'000, 'x');
-  Json much = {{"pod", {{"name", long_text}}}, {"state", long_text}};
-  for (const char* list : {"workers", "exits", "missingSlots", "brokenLinks"})
-    much[list] = Json(20'000, 1);
-  for (const char* list : {"pods", "ranks"}) much["view"][list] = Json(20'000, 1);
-  for (int i = 0; i < 1001; ++i) much["rebuilds"].push_back({{"epoch", i}});
-  for (int i = 0; i < 1000; ++i) much["progress"]["values"][long_text + std::to_string(i)] = i;
-  for (int i = 0; i < 1000; ++i) much["progress"]["values"][std::to_string(i)] = i;
-  const auto status = ParseSidecarStatus(much);
-  ASSERT_TRUE(status.has_value());
-  for (const std::string& text : {status->pod, status->state}) EXPECT_EQ(text.size(), 253u);
-  EXPECT_EQ(status->workers.size(), 1024u);
-  EXPECT_EQ(status->exits.size(), 1024u);
-  EXPECT_EQ(status->missing_slots.size(), 1024u);
-  EXPECT_EQ(status->broken_links.size(), 1024u);
-  EXPECT_EQ(status->pods.size(), 10'000u);
-  EXPECT_EQ(status->ranks.size(), 10'000u);
-  EXPECT_EQ(status->values.size(), 64u);
-  for (const auto& [name, value] : status->values) EXPECT_LE(name.size(), 64u);
-  EXPECT_EQ(status->rebuilds.size(), 1000u);
-  EXPECT_EQ(status->rebuilds.back().epoch, 1000u) << "the newest";
 }
 
 }  // namespace

@@ -46,8 +46,8 @@ class RankZeroOutput {
   Lines TakeHeld(const JobRun& job, const std::string& pod);
 
   std::map<std::string, PodLines> pods_;
-  std::optional<RankStatus> rank_zero_;  // now; nullopt: there has been no view
-  std::optional<RankStatus> before_;     // the worker that had rank 0 before
+  std::optional<inspection::RankStatus> rank_zero_;  // now; nullopt: there has been no view
+  std::optional<inspection::RankStatus> before_;     // which had it last
 };
 
 }  // namespace ringmaster::cli

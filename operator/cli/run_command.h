@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "operator/cli/command_line.h"
+#include "operator/cli/commands.h"
 #include "operator/cli/outcome.h"
 #include "operator/cli/run_directory.h"
 

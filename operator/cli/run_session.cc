@@ -13,7 +13,7 @@
 #include "operator/cli/observer.h"
 #include "operator/cli/pod_log.h"
 #include "operator/cli/pod_outputs.h"
-#include "operator/cli/text_format.h"
+#include "operator/inspection/text_format.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -43,8 +43,8 @@ std::string TimeoutText(std::chrono::seconds timeout, const std::string& held_by
 }  // namespace
 
 struct RunSession::Watchers {
-  std::unique_ptr<StatusPoller> poller;
-  std::map<std::string, std::string> uids;  // of the existing pods, by name
+  std::unique_ptr<inspection::StatusPoller> poller;
+  std::map<std::string, std::string> uids;  // of the pods that there are, by name
   std::unique_ptr<PodOutputs> outputs;
   std::vector<std::unique_ptr<Observer>> observers;
 };
@@ -92,7 +92,7 @@ void RunSession::OnPod(const Json& pod, bool gone) {
   watchers_->uids[name] = uid;
   if (gone) watchers_->uids.erase(name);
 
-  std::map<std::string, StatusPoller::Pod> polled;
+  std::map<std::string, inspection::StatusPoller::Pod> polled;
   for (const auto& one : jobs_) {
     for (const auto& [pod_name, address] : one->SidecarAddresses())
       polled[one->ns() + "/" + pod_name] = {one->ns() + "/" + one->name(), address};
@@ -101,7 +101,7 @@ void RunSession::OnPod(const Json& pod, bool gone) {
   if (watchers_->poller) watchers_->poller->SetPods(std::move(polled));
 }
 
-void RunSession::OnStatus(JobRun* job, const SidecarStatus& status) {
+void RunSession::OnStatus(JobRun* job, const inspection::SidecarStatus& status) {
   job->OnStatus(status, std::chrono::steady_clock::now());
   if (options_.output != SessionOptions::Output::kRankZero) return;
   for (const std::string& line : rank_zero_[job].OnStatus(*job, status.pod))
@@ -143,9 +143,9 @@ SessionEnd RunSession::Follow() {
       api_, [this](const std::string& ns, const std::string& pod, std::string line) {
         inbox_.Post([this, ns, pod, line = std::move(line)] { ShowOutput(ns, pod, line); });
       });
-  watchers_->poller = std::make_unique<StatusPoller>(
+  watchers_->poller = std::make_unique<inspection::StatusPoller>(
       options_.poll_period, options_.sidecar_token,
-      [this](const std::string& key, const SidecarStatus& status) {
+      [this](const std::string& key, const inspection::SidecarStatus& status) {
         inbox_.Post([this, key, status] {
           auto slash = key.find('/');
           JobRun* job = Find(key.substr(0, slash), key.substr(slash + 1));
@@ -173,7 +173,8 @@ SessionEnd RunSession::Follow() {
     if (std::all_of(jobs_.begin(), jobs_.end(), [](auto& job) { return job->end().has_value(); }))
       break;
     if (interrupted_) {
-      display_->Line(Clock(Seconds()) + "  interrupted: ending the job; once more ends at once");
+      display_->Line(inspection::Clock(Seconds()) +
+                     "  interrupted: ending the job; once more ends at once");
       end = SessionEnd::kInterrupted;
     } else if (options_.timeout.count() && now - begun_ >= options_.timeout)
       end = SessionEnd::kTimeout;
@@ -209,7 +210,7 @@ std::string RunSession::Prefix(const JobRun& job) const {
 }
 
 void RunSession::Show(TimePoint now, bool last) {
-  std::string clock = Clock(Seconds()) + "  ";
+  std::string clock = inspection::Clock(Seconds()) + "  ";
   ProgressNews progress;
   for (auto& job : jobs_) {
     for (const std::string& line : job->TakeLines(now, last))

@@ -14,8 +14,8 @@
 #include "operator/cli/inbox.h"
 #include "operator/cli/job_run.h"
 #include "operator/cli/outcome.h"
-#include "operator/cli/poller.h"
 #include "operator/cli/rank_zero_output.h"
+#include "operator/inspection/poller.h"
 #include "operator/kube/kube_api.h"
 
 namespace ringmaster::cli {
@@ -55,7 +55,7 @@ class RunSession {
   JobRun* Find(const std::string& ns, const std::string& name);
   void OnPod(const kube::Json& pod, bool gone);
   void Show(TimePoint now, bool last);
-  void OnStatus(JobRun* job, const SidecarStatus& status);
+  void OnStatus(JobRun* job, const inspection::SidecarStatus& status);
   void ShowOutput(const std::string& ns, const std::string& pod, const std::string& line);
   void FinishOutput();
   std::string Prefix(const JobRun& job) const;

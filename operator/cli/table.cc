@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "common/fields/fields.h"
-#include "operator/cli/job_run.h"
 #include "operator/cli/table_layout.h"
-#include "operator/cli/text_format.h"
-#include "operator/cli/troubles.h"
+#include "operator/inspection/job_conditions.h"
+#include "operator/inspection/text_format.h"
+#include "operator/inspection/troubles.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -30,17 +30,17 @@ std::string StateOf(const Json& job) {
   if (state != "-") return state;
   for (const char* type :
        {"Succeeded", "Failed", "Suspended", "Rebuilding", "Running", "Scheduled", "Created"})
-    if (TrueCondition(job, type)) return type;
+    if (inspection::TrueCondition(job, type)) return type;
   return "Pending";
 }
 
-std::string ViewCell(uint64_t epoch) { return epoch ? ViewName(epoch) : "-"; }
+std::string ViewCell(uint64_t epoch) { return epoch ? inspection::ViewName(epoch) : "-"; }
 
 uint64_t StepOf(const Json& job) {
   uint64_t step = 0;
   for (const Json& pod : fields::ListAt(job, "/status/pods"))
     for (const Json& worker : fields::List(pod, "workers"))
-      step = std::max(step, worker.value("step", uint64_t{0}));
+      step = std::max(step, fields::Unsigned(worker, "step"));
   return step;
 }
 
@@ -72,7 +72,7 @@ Row JobRow(const Json& job, const std::string& state, bool namespaces) {
 // One row for each worker; a pod without workers has one row.
 void PodRows(const Json& pod, bool wide, std::vector<Row>* rows) {
   std::string name = Cell(pod, "/name");
-  if (pod.value("coordinator", false)) name += " (coordinator)";
+  if (fields::Flag(pod, "coordinator")) name += " (coordinator)";
   Row common = {name, Cell(pod, "/phase"), Cell(pod, "/state")};
   auto add = [&](Row workers) {
     Row row = common;
@@ -87,7 +87,7 @@ void PodRows(const Json& pod, bool wide, std::vector<Row>* rows) {
   const Json& workers = fields::List(pod, "workers");
   if (workers.empty()) add({"-", "-", "-", "-"});
   for (const Json& worker : workers) {
-    add({worker.value("standby", false) ? "standby" : Cell(worker, "/slot"), Cell(worker, "/rank"),
+    add({fields::Flag(worker, "standby") ? "standby" : Cell(worker, "/slot"), Cell(worker, "/rank"),
          Cell(worker, "/step"), Cell(worker, "/pid")});
     common = {"", "", ""};
   }
@@ -95,14 +95,14 @@ void PodRows(const Json& pod, bool wide, std::vector<Row>* rows) {
 
 // Lines about the job's problems; empty if there are none.
 std::string TroubleLines(const Json& job, const TableColumns& columns) {
-  const auto troubles = TroublesOf(job);
+  const auto troubles = inspection::TroublesOf(job);
   const std::string name = (columns.namespaces ? Cell(job, "/metadata/namespace") + "/" : "") +
                            Cell(job, "/metadata/name");
   std::string text, also;
-  for (const Trouble& trouble : troubles) {
+  for (const inspection::Trouble& trouble : troubles) {
     if (columns.pods || text.empty())
       text += fmt::format("{}{}: {}", text.empty() ? "" : "\n", name,
-                          TroubleText(trouble, columns.now));
+                          inspection::TroubleText(trouble, columns.now));
     else
       also += (also.empty() ? "; also " : ", ") + trouble.reason;
   }

@@ -9,9 +9,10 @@
 #include <string>
 #include <utility>
 
-#include "operator/cli/inspection.h"
-#include "operator/cli/job_trace.h"
-#include "operator/cli/timeline_gathering.h"
+#include "operator/cli/kube_failure.h"
+#include "operator/inspection/inspection.h"
+#include "operator/inspection/job_trace.h"
+#include "operator/inspection/timeline_gathering.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -32,20 +33,21 @@ Outcome<void> Write(const std::string& text, const std::string& file) {
   return {};
 }
 
-// Printed to standard error, because the file may go to standard output.
-void SayWhatIsLeftOut(const GatheredTimelines& gathered) {
+// For people, on standard error: the file may go to standard output.
+void SayWhatIsLeftOut(const inspection::GatheredTimelines& gathered) {
   for (const std::string& missing : gathered.missing)
     std::fprintf(stderr, "ringmaster: left out: %s\n", missing.c_str());
 }
 
-std::string SummaryOf(const JobTrace& trace, const std::string& file) {
+std::string SummaryOf(const inspection::JobTrace& trace, const std::string& file) {
   std::size_t events = 0;
-  for (const PodTrace& pod : trace.pods) events += pod.events.size();
+  for (const inspection::PodTrace& pod : trace.pods) events += pod.events.size();
   const std::size_t workers = trace.workers();
   std::string text =
       fmt::format("{} rank{}, {} events of {:.1f} s: {}\n", workers, workers == 1 ? "" : "s",
                   events, (trace.last_us() - trace.first_us()) / 1e6, file);
-  return text + TimelineNotes(trace) + "Open it at https://ui.perfetto.dev or chrome://tracing.\n";
+  return text + inspection::TimelineNotes(trace) +
+         "Open it at https://ui.perfetto.dev or chrome://tracing.\n";
 }
 
 }  // namespace
@@ -53,18 +55,19 @@ std::string SummaryOf(const JobTrace& trace, const std::string& file) {
 Outcome<void> Timeline(const TimelineOptions& options, const Surroundings& around) {
   auto to = Connect(options.target, around, Purpose::kLook);
   if (!to) return tl::unexpected(to.error());
-  auto job = ReadJob(*to, to->ns, options.job);
-  if (!job) return tl::unexpected(job.error());
-  auto pods = ReadPods(*to, to->ns, options.job);
-  if (!pods) return tl::unexpected(pods.error());
-  GatheredTimelines gathered = GatherTimelines(*to, *job, *pods, {.seconds = options.seconds});
+  auto job = inspection::ReadJob(*to, to->ns, options.job);
+  if (!job) return tl::unexpected(FromKube(job.error()));
+  auto pods = inspection::ReadPods(*to, to->ns, options.job);
+  if (!pods) return tl::unexpected(FromKube(pods.error()));
+  inspection::GatheredTimelines gathered =
+      inspection::GatherTimelines(*to, *job, *pods, {.seconds = options.seconds});
   SayWhatIsLeftOut(gathered);
-  const JobTrace trace = LayTogether(std::move(gathered.pods));
+  const inspection::JobTrace trace = inspection::LayTogether(std::move(gathered.pods));
   if (trace.workers() == 0)
     return Fail(ExitCode::kJobFailed,
                 fmt::format("no rank of {} has told what it did: nothing is written", options.job));
   const std::string file = options.file.empty() ? options.job + "-timeline.json" : options.file;
-  if (auto written = Write(ChromeText(trace), file); !written) return written;
+  if (auto written = Write(inspection::ChromeText(trace), file); !written) return written;
   std::fputs(SummaryOf(trace, file).c_str(), file == "-" ? stderr : stdout);
   return {};
 }

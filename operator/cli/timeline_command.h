@@ -1,7 +1,7 @@
 // `ringmaster timeline JOB`.
 #pragma once
 
-#include "operator/cli/command_line.h"
+#include "operator/cli/commands.h"
 #include "operator/cli/connection.h"
 #include "operator/cli/outcome.h"
 

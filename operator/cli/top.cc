@@ -6,27 +6,28 @@
 #include <vector>
 
 #include "common/fields/fields.h"
-#include "operator/cli/rank_times.h"
 #include "operator/cli/table_layout.h"
-#include "operator/cli/text_format.h"
+#include "operator/inspection/rank_times.h"
+#include "operator/inspection/text_format.h"
 
 namespace ringmaster::cli {
 namespace {
 
-std::string HeadLine(const Inspection& now, const std::vector<RankTimes>& ranks) {
+std::string HeadLine(const inspection::Inspection& now,
+                     const std::vector<inspection::RankTimes>& ranks) {
   std::string text = fields::TextAt(now.job, "/metadata/name");
   uint64_t epoch = 0, step = 0;
   for (const auto& [pod, status] : now.answers) epoch = std::max(epoch, status.epoch);
-  for (const RankTimes& times : ranks) step = std::max(step, times.step);
-  if (epoch > 0) text += "   view " + ViewName(epoch);
-  text += "   " + Counted(ranks.size(), "worker");
+  for (const inspection::RankTimes& times : ranks) step = std::max(step, times.step);
+  if (epoch > 0) text += "   view " + inspection::ViewName(epoch);
+  text += "   " + inspection::Counted(ranks.size(), "worker");
   if (!ranks.empty()) text += fmt::format("   step {}", step);
-  if (const auto seconds = StepSeconds(ranks))
-    text += fmt::format("   {} a step", Milliseconds(*seconds));
+  if (const auto seconds = inspection::StepSeconds(ranks))
+    text += fmt::format("   {} a step", inspection::Milliseconds(*seconds));
   return text + "\n";
 }
 
-std::vector<std::string> RowOf(const RankTimes& times) {
+std::vector<std::string> RowOf(const inspection::RankTimes& times) {
   std::vector<std::string> row = {std::to_string(times.rank), times.worker,
                                   std::to_string(times.step)};
   if (times.between.seconds <= 0) {
@@ -45,8 +46,8 @@ std::vector<std::string> RowOf(const RankTimes& times) {
   return row;
 }
 
-std::string HoldUp(const std::vector<RankTimes>& ranks) {
-  const auto straggler = FindStraggler(ranks);
+std::string HoldUp(const std::vector<inspection::RankTimes>& ranks) {
+  const auto straggler = inspection::FindStraggler(ranks);
   if (!straggler) return "";
   return fmt::format(
       "\nThe others wait for rank {} ({}): it waits {:.0f}% of its time, each of them {:.0f}% or "
@@ -57,11 +58,11 @@ std::string HoldUp(const std::vector<RankTimes>& ranks) {
 
 }  // namespace
 
-std::string TopText(const Inspection& earlier, const Inspection& now) {
-  const std::vector<RankTimes> ranks = TimesByRank(earlier, now);
+std::string TopText(const inspection::Inspection& earlier, const inspection::Inspection& now) {
+  const std::vector<inspection::RankTimes> ranks = inspection::TimesByRank(earlier, now);
   std::vector<std::vector<std::string>> rows = {
       {"RANK", "WORKER", "STEP", "COMPUTES", "BLOCKED", "WAITING", "RUNNING", "MB/S"}};
-  for (const RankTimes& times : ranks) rows.push_back(RowOf(times));
+  for (const inspection::RankTimes& times : ranks) rows.push_back(RowOf(times));
   if (ranks.empty()) return HeadLine(now, ranks) + "no worker is in a view\n";
   return HeadLine(now, ranks) + Lay(rows) + HoldUp(ranks);
 }

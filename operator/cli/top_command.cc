@@ -5,9 +5,10 @@
 #include <cstdio>
 #include <thread>
 
-#include "operator/cli/inspection.h"
-#include "operator/cli/job_run.h"
+#include "operator/cli/kube_failure.h"
 #include "operator/cli/top.h"
+#include "operator/inspection/inspection.h"
+#include "operator/inspection/job_conditions.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -15,7 +16,8 @@ namespace {
 constexpr char kClearScreen[] = "\033[H\033[J";
 
 bool IsOver(const kube::Json& job) {
-  return TrueCondition(job, "Succeeded") != nullptr || TrueCondition(job, "Failed") != nullptr;
+  return inspection::TrueCondition(job, "Succeeded") != nullptr ||
+         inspection::TrueCondition(job, "Failed") != nullptr;
 }
 
 }  // namespace
@@ -24,13 +26,13 @@ Outcome<void> Top(const TopOptions& options, const Surroundings& around) {
   auto to = Connect(options.target, around, Purpose::kLook);
   if (!to) return tl::unexpected(to.error());
   const bool once = options.once || isatty(STDOUT_FILENO) == 0;
-  auto earlier = Look(*to, options.job);
-  if (!earlier) return tl::unexpected(earlier.error());
-  SaySilent(*earlier);
+  auto earlier = inspection::Look(*to, options.job);
+  if (!earlier) return tl::unexpected(FromKube(earlier.error()));
+  inspection::SaySilent(*earlier);
   while (true) {
     std::this_thread::sleep_for(options.interval);
-    auto now = Look(*to, options.job);
-    if (!now) return tl::unexpected(now.error());
+    auto now = inspection::Look(*to, options.job);
+    if (!now) return tl::unexpected(FromKube(now.error()));
     std::printf("%s%s", once ? "" : kClearScreen, TopText(*earlier, *now).c_str());
     std::fflush(stdout);
     if (once || IsOver(now->job)) return {};

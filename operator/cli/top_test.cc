@@ -15,12 +15,12 @@ struct Rank {
   job::WorkerTimes times;
 };
 
-// One worker per pod: rank r in pod "p<r>".
-Inspection Look(const std::vector<Rank>& ranks) {
-  Inspection look;
+// One worker a pod: rank r in pod "p<r>".
+inspection::Inspection Look(const std::vector<Rank>& ranks) {
+  inspection::Inspection look;
   look.job = {{"metadata", {{"name", "digits"}}}};
   for (size_t r = 0; r < ranks.size(); ++r) {
-    SidecarStatus status;
+    inspection::SidecarStatus status;
     status.epoch = (uint64_t{1} << 40) + 3;
     status.workers = {{.slot = 0,
                        .incarnation = 1,

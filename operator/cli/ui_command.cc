@@ -14,11 +14,12 @@ constexpr std::chrono::milliseconds kLook{500};  // whether the run is alive yet
 
 }  // namespace
 
-Outcome<Page> Page::Open(const Connection& to, int port, std::chrono::milliseconds interval) {
+Outcome<Page> Page::Open(const inspection::Connection& to, int port,
+                         std::chrono::milliseconds interval) {
   Page page;
-  page.observatory_ = std::make_unique<ui::Observatory>(
-      ui::SourceOf(to), ui::Observatory::Options{.interval = interval});
-  auto server = ui::UiServer::Start(page.observatory_.get(), port);
+  page.observatory_ = std::make_unique<page::Observatory>(
+      page::SourceOf(to), page::Observatory::Options{.interval = interval});
+  auto server = page::UiServer::Start(page.observatory_.get(), port);
   if (!server) return Fail(ExitCode::kMachineLacks, "the page: " + server.error());
   page.server_ = std::move(*server);
   return page;

@@ -5,11 +5,11 @@
 #include <memory>
 #include <string>
 
-#include "operator/cli/command_line.h"
+#include "operator/cli/commands.h"
 #include "operator/cli/connection.h"
 #include "operator/cli/outcome.h"
-#include "operator/cli/ui/observatory.h"
-#include "operator/cli/ui/ui_server.h"
+#include "operator/page/observatory.h"
+#include "operator/page/ui_server.h"
 
 namespace ringmaster::cli {
 
@@ -18,7 +18,8 @@ class Page {
  public:
   Page() = default;
   // `to.ns` empty: the jobs of all namespaces. `port` 0: a free one.
-  static Outcome<Page> Open(const Connection& to, int port, std::chrono::milliseconds interval);
+  static Outcome<Page> Open(const inspection::Connection& to, int port,
+                            std::chrono::milliseconds interval);
   void Close() {
     server_.reset();
     observatory_.reset();
@@ -26,8 +27,8 @@ class Page {
   std::string address() const { return server_->address(); }
 
  private:
-  std::unique_ptr<ui::Observatory> observatory_;
-  std::unique_ptr<ui::UiServer> server_;  // uses the observatory
+  std::unique_ptr<page::Observatory> observatory_;
+  std::unique_ptr<page::UiServer> server_;  // uses the observatory
 };
 
 // Until Ctrl-C, or until the run that it shows is over.

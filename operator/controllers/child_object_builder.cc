@@ -7,6 +7,7 @@
 #include "common/fields/fields.h"
 #include "common/ring_key/ring_key.h"
 #include "operator/api/labels.h"
+#include "operator/controllers/child_names.h"
 #include "operator/controllers/pod_cluster.h"
 #include "operator/controllers/pod_identity.h"
 #include "operator/kube/base64.h"
@@ -34,14 +35,6 @@ Json WorkerLabels(const api::HorovodJob& job) {
 }
 
 }  // namespace
-
-std::string ServiceName(const std::string& job) {
-  const bool digit = !job.empty() && job[0] >= '0' && job[0] <= '9';
-  return fmt::format("{}{}-workers", digit ? "job-" : "", job);
-}
-std::string TlsSecretName(const std::string& job) { return job + "-tls"; }
-std::string BudgetName(const std::string& job) { return job + "-workers"; }
-std::string PolicyName(const std::string& job) { return job + "-workers"; }
 
 Json BuildService(const api::HorovodJob& job) {
   return {{"apiVersion", "v1"},

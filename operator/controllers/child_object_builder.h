@@ -17,12 +17,6 @@ struct NetworkPolicyOptions {
   std::string metrics_namespace;
 };
 
-// A Service's name has to begin with a letter, but a job's name may begin with a digit.
-std::string ServiceName(const std::string& job);
-std::string TlsSecretName(const std::string& job);
-std::string BudgetName(const std::string& job);
-std::string PolicyName(const std::string& job);
-
 nlohmann::json BuildService(const api::HorovodJob& job);
 nlohmann::json BuildDisruptionBudget(const api::HorovodJob& job);
 nlohmann::json BuildNetworkPolicy(const api::HorovodJob& job, const NetworkPolicyOptions& options);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "operator/api/labels.h"
+#include "operator/controllers/child_names.h"
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/pod_identity.h"
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "common/logging/log.h"
 #include "common/ring_key/ring_key.h"
 #include "operator/api/labels.h"
+#include "operator/controllers/child_names.h"
 #include "operator/controllers/pod_groups.h"
 #include "operator/controllers/pod_identity.h"
 #include "operator/planner/planner.h"
@@ -150,7 +152,8 @@ kube::Result<void> ChildObjects::KeepSecret(const api::HorovodJob& job) {
                                             std::chrono::system_clock::now())
                                  : "there is none";
   if (!why.empty()) {
-    spdlog::info("job {}: new certificate in secret {}: {}", job.Key(), name, why);
+    spdlog::info("new certificate job={} secret={} reason={}", job.Key(), name,
+                 logging::Value(why));
     if (auto written = WriteSecret(job, secret ? *secret : Json()); !written) return written;
   }
   const sync::MutexLock lock(&mu_);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "operator/controllers/child_object_builder.h"
+#include "operator/controllers/child_names.h"
 
 namespace ringmaster::controllers {
 namespace {

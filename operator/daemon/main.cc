@@ -12,7 +12,7 @@
 
 #include "common/logging/grpc_log.h"
 #include "common/logging/log.h"
-#include "operator/app/operator_config.h"
+#include "operator/app/config_parser.h"
 #include "operator/app/operator_process.h"
 #include "operator/app/setting_texts.h"
 #include "operator/controllers/finalizers.h"

@@ -5,17 +5,17 @@
 
 #include "operator/app/http_endpoints.h"
 #include "operator/app/operator_link.h"
-#include "operator/cli/ui/observatory.h"
-#include "operator/cli/ui/page_answers.h"
 #include "operator/daemon/page_gate.h"
 #include "operator/daemon/page_source.h"
+#include "operator/page/observatory.h"
+#include "operator/page/page_answers.h"
 
 namespace ringmaster::daemon {
 namespace {
 
-// The page keeps at most some 100 MiB, however many jobs there are and whatever their pods answer;
-// most of it is the samples' values.
-constexpr ui::Observatory::Options kOptions = {
+// What is kept is some 100 MiB at the most, however many jobs there are and whatever their pods
+// answer: mostly the values of the samples.
+constexpr page::Observatory::Options kOptions = {
     .interval = std::chrono::milliseconds(1000),
     .jobs = 16,
     .asked_within = std::chrono::seconds(120),
@@ -41,8 +41,8 @@ class OperatorPage final : public app::Page {
     auto endpoint = app::HttpEndpoints::Listen(
         "--page-listen", where,
         [this](const http::Request& request) {
-          return ui::PageAnswer(&observatory_, request,
-                                [this](const http::Request& r) { return gate_.Admit(r); });
+          return page::PageAnswer(&observatory_, request,
+                                  [this](const http::Request& r) { return gate_.Admit(r); });
         },
         std::move(certificate));
     if (!endpoint) return tl::unexpected(endpoint.error());
@@ -52,9 +52,9 @@ class OperatorPage final : public app::Page {
   int port() const override { return endpoint_->port(); }
 
  private:
-  ui::Observatory observatory_;
-  PageGate gate_;                                 // used only by the endpoint's thread
-  std::unique_ptr<app::HttpEndpoints> endpoint_;  // last member: it uses the others
+  page::Observatory observatory_;
+  PageGate gate_;                                 // used by the endpoint's thread alone
+  std::unique_ptr<app::HttpEndpoints> endpoint_;  // last: uses the others
 };
 
 }  // namespace

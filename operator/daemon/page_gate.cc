@@ -11,7 +11,7 @@ namespace {
 using app::AccessReview;
 
 http::Response RefusalOf(const AccessReview::Decision& decision) {
-  return ui::Refusal(decision.status, decision.why);
+  return page::Refusal(decision.status, decision.why);
 }
 
 // Files that a browser needs before it is logged in.
@@ -19,13 +19,13 @@ bool IsOpen(const std::string& path) { return path == "/login.js" || path == "/p
 
 }  // namespace
 
-ui::Admission PageGate::Admit(const http::Request& request) {
+page::Admission PageGate::Admit(const http::Request& request) {
   if (IsOpen(request.path)) return {};
   if (request.path == "/login") return LogIn(app::BearerToken(request));
   const std::string token = TokenOf(request);
   const auto decision = Decide(token);
   if (decision.status == 401 && request.path == "/") {
-    auto form = ui::FileAnswer("/login.html");
+    auto form = page::FileAnswer("/login.html");
     form->status = 401;
     return {.instead = std::move(form)};
   }
@@ -49,7 +49,7 @@ AccessReview::Decision PageGate::Decide(const std::string& token) {
   return decision;
 }
 
-ui::Admission PageGate::LogIn(const std::string& token) {
+page::Admission PageGate::LogIn(const std::string& token) {
   const auto decision = Decide(token);
   if (decision.status != 200) return {.instead = RefusalOf(decision)};
   const auto now = now_();

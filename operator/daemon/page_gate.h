@@ -13,7 +13,7 @@
 #include <string>
 
 #include "operator/app/access_review.h"
-#include "operator/cli/ui/page_answers.h"
+#include "operator/page/page_answers.h"
 
 namespace ringmaster::daemon {
 
@@ -29,7 +29,7 @@ class PageGate {
            std::function<Clock::time_point()> now = Clock::now)
       : access_(std::move(access)), over_tls_(over_tls), now_(std::move(now)) {}
 
-  ui::Admission Admit(const http::Request& request);
+  page::Admission Admit(const http::Request& request);
 
  private:
   struct Session {
@@ -38,8 +38,8 @@ class PageGate {
   };
   // Whether the token's user may see the page.
   app::AccessReview::Decision Decide(const std::string& token);
-  ui::Admission LogIn(const std::string& token);
-  // Empty if the request has none.
+  page::Admission LogIn(const std::string& token);
+  // Empty: the request shows none.
   std::string TokenOf(const http::Request& request);
   std::string CookieName() const;
 

@@ -45,11 +45,11 @@ class PageGateTest : public testing::Test {
       : gate_(std::make_unique<app::AccessReview>(api_, [this] { return now_; }), over_tls,
               [this] { return now_; }) {}
 
-  ui::Admission Admit(const std::string& path, std::map<std::string, std::string> headers = {}) {
+  page::Admission Admit(const std::string& path, std::map<std::string, std::string> headers = {}) {
     return gate_.Admit({.path = path, .headers = std::move(headers)});
   }
-  // Returns 200 if the request is admitted.
-  int StatusOf(const ui::Admission& admission) {
+  // 200: let in.
+  int StatusOf(const page::Admission& admission) {
     return admission.instead ? admission.instead->status : 200;
   }
   static std::map<std::string, std::string> Bearer(const std::string& token) {

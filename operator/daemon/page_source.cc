@@ -8,9 +8,9 @@
 #include "common/logging/log.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/labels.h"
-#include "operator/cli/inspection.h"
-#include "operator/cli/sidecar_token.h"
 #include "operator/controllers/pod_identity.h"
+#include "operator/inspection/inspection.h"
+#include "operator/inspection/sidecar_token.h"
 
 namespace ringmaster::daemon {
 namespace {
@@ -52,18 +52,19 @@ PageSource::Answer<std::vector<Json>> PageSource::Jobs() {
   return jobs;
 }
 
-PageSource::Answer<cli::Inspection> PageSource::Inspect(Json job) {
+PageSource::Answer<inspection::Inspection> PageSource::Inspect(Json job) {
   std::vector<Json> pods = PodsOf(job);
-  auto answers = cli::AskSidecars(pods, TokenOf(job));
-  return cli::Inspection{std::move(job), std::move(pods), std::move(answers), {}};
+  auto answers = inspection::AskSidecars(pods, TokenOf(job));
+  return inspection::Inspection{std::move(job), std::move(pods), std::move(answers), {}};
 }
 
-Json PageSource::History(const cli::Inspection& look) {
-  return cli::HistoryFrom(look, TokenOf(look.job));
+Json PageSource::History(const inspection::Inspection& look) {
+  return inspection::HistoryFrom(look, TokenOf(look.job));
 }
 
-cli::GatheredTimelines PageSource::Timeline(const Json& job, const cli::TimelineQuery& query) {
-  return cli::GatherTimelinesStraight(PodsOf(job), TokenOf(job), query);
+inspection::GatheredTimelines PageSource::Timeline(const Json& job,
+                                                   const inspection::TimelineQuery& query) {
+  return inspection::GatherTimelinesStraight(PodsOf(job), TokenOf(job), query);
 }
 
 // These pods are sent the job's token, so a label is not enough: anyone could put it on their own
@@ -97,7 +98,7 @@ std::string PageSource::TokenOf(const Json& job) {
 PageSource::KnownToken PageSource::ReadToken(const Json& job) const {
   const std::string name = fields::TextAt(job, "/metadata/name");
   const auto read =
-      cli::SidecarTokenOfJob(api_.get(), fields::TextAt(job, "/metadata/namespace"), name);
+      inspection::SidecarTokenOfJob(api_.get(), fields::TextAt(job, "/metadata/namespace"), name);
   if (!read) {
     spdlog::warn("the page can't ask the sidecars of a job job={} error={}", name,
                  logging::Value(read.error().message));

@@ -1,7 +1,7 @@
 // Takes the page's facts from an operator's caches and from the sidecars. It reads from the API
 // server only a job's Secret (its token opens the sidecars' status) and logs.
 //
-// Thread rule: that of ui::Source.
+// Thread rule: that of page::Source.
 #pragma once
 
 #include <chrono>
@@ -14,13 +14,13 @@
 
 #include "common/sync/mutex.h"
 #include "operator/app/operator_metrics.h"
-#include "operator/cli/ui/pod_priorities.h"
-#include "operator/cli/ui/source.h"
 #include "operator/kube/kube_api.h"
+#include "operator/page/pod_priorities.h"
+#include "operator/page/source.h"
 
 namespace ringmaster::daemon {
 
-class PageSource final : public ui::Source {
+class PageSource final : public page::Source {
  public:
   using Clock = std::chrono::steady_clock;
 
@@ -29,11 +29,12 @@ class PageSource final : public ui::Source {
       : sample_(std::move(sample)), api_(std::move(api)), now_(std::move(now)) {}
 
   Answer<std::vector<Json>> Jobs() override;
-  // The pods are those at the time of the last Jobs().
-  Answer<cli::Inspection> Inspect(Json job) override;
+  // The pods are those of the newest Jobs().
+  Answer<inspection::Inspection> Inspect(Json job) override;
   std::optional<int> PriorityOf(const Json& job) override { return priorities_.Of(job); }
-  Json History(const cli::Inspection& look) override;
-  cli::GatheredTimelines Timeline(const Json& job, const cli::TimelineQuery& query) override;
+  Json History(const inspection::Inspection& look) override;
+  inspection::GatheredTimelines Timeline(const Json& job,
+                                         const inspection::TimelineQuery& query) override;
   Answer<void> Log(const std::string& ns, const std::string& pod, int lines,
                    const std::function<bool(std::string_view)>& on_text,
                    std::stop_token stop) override;
@@ -51,7 +52,7 @@ class PageSource final : public ui::Source {
   const std::function<app::OperatorSample()> sample_;
   const std::shared_ptr<kube::KubeApi> api_;
   const std::function<Clock::time_point()> now_;
-  ui::PodPriorities priorities_;
+  page::PodPriorities priorities_;
   mutable sync::Mutex mu_;
   std::vector<runtime::ObjectPtr> pods_ GUARDED_BY(mu_);
   std::map<std::string, KnownToken> tokens_ GUARDED_BY(mu_);  // by job uid

@@ -88,7 +88,7 @@ class PageSourceTest : public testing::Test {
          {"data", {{"ring.key", kube::EncodeBase64(key)}}}});
     EXPECT_TRUE(made) << made.error().message;
   }
-  cli::Inspection Look(const json& pod) {
+  inspection::Inspection Look(const json& pod) {
     PageSource source([&] { return Sample("u", pod); }, api_);
     auto jobs = source.Jobs();
     EXPECT_EQ(jobs->size(), 1u);

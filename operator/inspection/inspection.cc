@@ -1,4 +1,4 @@
-#include "operator/cli/inspection.h"
+#include "operator/inspection/inspection.h"
 
 #include <fmt/format.h>
 
@@ -10,12 +10,11 @@
 #include "common/fields/fields.h"
 #include "common/sync/mutex.h"
 #include "operator/api/labels.h"
-#include "operator/cli/kube_failure.h"
-#include "operator/cli/poller.h"
-#include "operator/cli/sidecar_addresses.h"
-#include "operator/cli/sidecar_token.h"
+#include "operator/inspection/poller.h"
+#include "operator/inspection/sidecar_addresses.h"
+#include "operator/inspection/sidecar_token.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 namespace {
 
 using kube::Json;
@@ -100,22 +99,22 @@ std::vector<Json> EventsAbout(const Connection& to, const std::string& ns, const
 
 }  // namespace
 
-Outcome<Json> ReadJob(const Connection& to, const std::string& ns, const std::string& name) {
+kube::Result<Json> ReadJob(const Connection& to, const std::string& ns, const std::string& name) {
   auto job = to.api->Get(kube::HorovodJobs(), ns, name);
-  if (!job) return tl::unexpected(FromKube(job.error()));
+  if (!job) return tl::unexpected(job.error());
   return std::move(*job);
 }
 
-Outcome<std::vector<Json>> ReadPods(const Connection& to, const std::string& ns,
-                                    const std::string& job) {
+kube::Result<std::vector<Json>> ReadPods(const Connection& to, const std::string& ns,
+                                         const std::string& job) {
   auto list = to.api->ListAll(
       kube::Pods(), ns,
       {.label_selector = fmt::format("{}={},{}", api::kJobNameLabel, job, api::kWorkerSelector)});
-  if (!list) return tl::unexpected(FromKube(list.error()));
+  if (!list) return tl::unexpected(list.error());
   return std::move(list->items);
 }
 
-Outcome<Inspection> Inspect(const Connection& to, Json job) {
+kube::Result<Inspection> Inspect(const Connection& to, Json job) {
   const std::string ns = fields::TextAt(job, "/metadata/namespace");
   const std::string name = fields::TextAt(job, "/metadata/name");
   auto pods = ReadPods(to, ns, name);
@@ -180,7 +179,7 @@ Json HistoryOf(const Connection& to, const Inspection& inspection) {
   return nullptr;
 }
 
-Outcome<Inspection> Look(const Connection& to, const std::string& name) {
+kube::Result<Inspection> Look(const Connection& to, const std::string& name) {
   auto job = ReadJob(to, to.ns, name);
   if (!job) return tl::unexpected(job.error());
   return Inspect(to, std::move(*job));
@@ -212,4 +211,4 @@ std::string TokenOf(const Connection& to, const std::string& ns, const std::stri
   return "";
 }
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

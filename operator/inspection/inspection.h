@@ -7,23 +7,23 @@
 #include <string>
 #include <vector>
 
-#include "operator/cli/connection.h"
-#include "operator/cli/job_inspection.h"
-#include "operator/cli/outcome.h"
+#include "operator/inspection/connection.h"
+#include "operator/inspection/job_inspection.h"
+#include "operator/kube/kube_api.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
-Outcome<kube::Json> ReadJob(const Connection& to, const std::string& ns, const std::string& name);
-Outcome<std::vector<kube::Json>> ReadPods(const Connection& to, const std::string& ns,
-                                          const std::string& job);
-// Reads the pods, and asks all their sidecars at the same time.
-Outcome<Inspection> Inspect(const Connection& to, kube::Json job);
-// Like Inspect, for a job of the connection's namespace.
-Outcome<Inspection> Look(const Connection& to, const std::string& name);
-// Asks the sidecars of these pods directly, all at the same time, and returns the answers by pod.
-// It asks only those running pods whose recorded address is their own. View and changes are kept
-// only from the sidecar that knows most (KnowsMore), because each sidecar reports all of them and
-// there may be very many pods.
+kube::Result<kube::Json> ReadJob(const Connection& to, const std::string& ns,
+                                 const std::string& name);
+kube::Result<std::vector<kube::Json>> ReadPods(const Connection& to, const std::string& ns,
+                                               const std::string& job);
+// The pods and what their sidecars say, all of them asked at the same time.
+kube::Result<Inspection> Inspect(const Connection& to, kube::Json job);
+// The same of a job of the connection's namespace, by its name.
+kube::Result<Inspection> Look(const Connection& to, const std::string& name);
+// What the sidecars of these pods say, by pod, asked at the same time and straight. Asked are those
+// that run at the address that they are known to have. Of the view and its changes only the one
+// that knows most tells (KnowsMore): each tells all of them, and there may be very many pods.
 std::map<std::string, SidecarStatus> AskSidecars(const std::vector<kube::Json>& pods,
                                                  const std::string& token);
 // The sidecar with the longest history of the training; empty if none has one.
@@ -41,4 +41,4 @@ void AddEvents(const Connection& to, Inspection* inspection);
 // printed to standard error. What the API server knows is shown in either case.
 std::string TokenOf(const Connection& to, const std::string& ns, const std::string& job);
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

@@ -1,4 +1,4 @@
-#include "operator/cli/inspection.h"
+#include "operator/inspection/inspection.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include "operator/local/store/in_memory_api.h"
 #include "operator/local/store/store.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 namespace {
 
 using kube::Json;
@@ -124,4 +124,4 @@ TEST_F(InspectionTest, WhatFailedIsSaid) {
 }
 
 }  // namespace
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

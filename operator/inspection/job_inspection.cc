@@ -1,4 +1,4 @@
-#include "operator/cli/job_inspection.h"
+#include "operator/inspection/job_inspection.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "common/fields/fields.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
 using Json = nlohmann::json;
 
@@ -58,4 +58,4 @@ Json WithWorkers(const Inspection& inspection) {
   return job;
 }
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "operator/cli/sidecar_status.h"
+#include "operator/inspection/sidecar_status.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
 struct Inspection {
   nlohmann::json job;
@@ -28,4 +28,4 @@ bool KnowsMore(const SidecarStatus& a, const SidecarStatus& b);
 // The job as the API server has it, with what only the sidecars know in status.pods.
 nlohmann::json WithWorkers(const Inspection& inspection);
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

@@ -1,4 +1,4 @@
-#include "operator/cli/job_trace.h"
+#include "operator/inspection/job_trace.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "common/job/rebuild.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 namespace {
 
 using Json = nlohmann::json;
@@ -317,4 +317,4 @@ std::string ChromeText(const JobTrace& trace) {
   return std::move(out).Text();
 }
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

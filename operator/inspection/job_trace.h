@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "operator/cli/pod_trace.h"
+#include "operator/inspection/pod_trace.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
 struct ClockNote {
   std::string pod;        // the first pod of its machine
@@ -59,4 +59,4 @@ std::string TimelineNotes(const JobTrace& trace);
 // The worker's name as in other commands: the pod, with /slot if it has several workers.
 std::string WorkerName(const PodTrace& pod, const TraceWorker& worker);
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

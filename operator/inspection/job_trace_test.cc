@@ -1,11 +1,11 @@
-#include "operator/cli/job_trace.h"
+#include "operator/inspection/job_trace.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 namespace {
 
 using Json = nlohmann::json;
@@ -185,4 +185,4 @@ TEST(JobTraceTest, WhatIsNoTimelineIsNoneAndNonsenseInOneIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

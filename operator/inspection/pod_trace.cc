@@ -1,13 +1,13 @@
-#include "operator/cli/pod_trace.h"
+#include "operator/inspection/pod_trace.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "common/fields/fields.h"
-#include "operator/cli/sidecar_fields.h"
-#include "operator/cli/sidecar_status.h"
+#include "operator/inspection/sidecar_fields.h"
+#include "operator/inspection/sidecar_status.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 namespace {
 
 using Json = nlohmann::json;
@@ -82,4 +82,4 @@ std::optional<PodTrace> ParsePodTrace(const Json& document) {
   return trace;
 }
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

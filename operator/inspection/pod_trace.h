@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
 struct TraceEvent {
   std::string name;
@@ -52,4 +52,4 @@ struct PodTrace {
 // another type, or beyond what any sidecar sends keeps its default. nullopt: not a timeline at all.
 std::optional<PodTrace> ParsePodTrace(const nlohmann::json& document);
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

@@ -1,4 +1,4 @@
-#include "operator/cli/poller.h"
+#include "operator/inspection/poller.h"
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@
 #include "common/ring_key/ring_key.h"
 #include "common/sync/pause.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 namespace {
 
 // A sidecar on this machine answers in under a millisecond; a stopped one must not delay the
@@ -111,4 +111,4 @@ void StatusPoller::Run(std::stop_token stop) {
   }
 }
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

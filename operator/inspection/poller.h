@@ -11,10 +11,10 @@
 #include <thread>
 
 #include "common/sync/mutex.h"
-#include "operator/cli/sidecar_status.h"
+#include "operator/inspection/sidecar_status.h"
 #include "operator/kube/kube_api.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
 // Asks once; nullopt if no sidecar answers, or if it refuses the token. Blocks at most for
 // `deadline`. `token` is the job's; empty: it has none.
@@ -69,4 +69,4 @@ class StatusPoller {
   std::jthread thread_;  // last member: its thread uses the others
 };
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

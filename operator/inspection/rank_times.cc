@@ -1,8 +1,8 @@
-#include "operator/cli/rank_times.h"
+#include "operator/inspection/rank_times.h"
 
 #include <fmt/format.h>
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 namespace {
 
 // A share of a rank's time.
@@ -61,4 +61,4 @@ std::optional<Straggler> FindStraggler(const std::vector<RankTimes>& ranks) {
   return Straggler{*order[0], order[1]->Waits()};
 }
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

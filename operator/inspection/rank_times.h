@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "operator/cli/job_inspection.h"
+#include "operator/inspection/job_inspection.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
 struct RankTimes {
   int rank = -1;
@@ -40,4 +40,4 @@ struct Straggler {
 };
 std::optional<Straggler> FindStraggler(const std::vector<RankTimes>& ranks);
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

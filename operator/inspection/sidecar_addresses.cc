@@ -1,4 +1,4 @@
-#include "operator/cli/sidecar_addresses.h"
+#include "operator/inspection/sidecar_addresses.h"
 
 #include <algorithm>
 #include <atomic>
@@ -9,7 +9,7 @@
 #include "common/fields/fields.h"
 #include "operator/api/labels.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 namespace {
 
 using Json = nlohmann::json;
@@ -53,4 +53,4 @@ void InParallel(std::size_t count, const std::function<void(std::size_t)>& act) 
   }
 }
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

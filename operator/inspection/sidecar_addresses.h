@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
 struct SidecarAddress {
   std::string pod;
@@ -26,4 +26,4 @@ std::vector<SidecarAddress> SidecarsAtHome(const std::vector<nlohmann::json>& po
 // Calls `act` for 0 to `count` - 1, up to 32 at a time, so that a slow call delays no other.
 void InParallel(std::size_t count, const std::function<void(std::size_t)>& act);
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

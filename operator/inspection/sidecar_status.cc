@@ -1,14 +1,14 @@
-#include "operator/cli/sidecar_status.h"
+#include "operator/inspection/sidecar_status.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/fields/fields.h"
-#include "operator/cli/sidecar_fields.h"
-#include "operator/cli/terminal_text.h"
+#include "operator/inspection/sidecar_fields.h"
+#include "operator/inspection/terminal_text.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 namespace {
 
 using Json = nlohmann::json;
@@ -122,4 +122,4 @@ std::optional<SidecarStatus> ParseSidecarStatus(const Json& text) {
   return status;
 }
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

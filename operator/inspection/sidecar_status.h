@@ -13,7 +13,7 @@
 #include "common/job/worker_exit.h"
 #include "common/job/worker_times.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
 struct WorkerStatus {
   int slot = 0;
@@ -74,4 +74,4 @@ std::string ShortText(std::string text);
 // Shortens the name of a value that a script reports to the length that is kept.
 std::string ValueName(const std::string& name);
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

@@ -7,10 +7,9 @@
 #include <filesystem>
 #include <string>
 
-#include "operator/cli/outcome.h"
 #include "operator/kube/kube_api.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
 struct JobToken {
   std::string token;
@@ -19,10 +18,9 @@ struct JobToken {
   std::string job_uid;
 };
 
-// An empty token means that there is no key, so the status is open. It fails if we may not read the
-// key.
-Outcome<std::string> SidecarTokenOfRun(const std::filesystem::path& run_dir);
-Outcome<JobToken> SidecarTokenOfJob(kube::KubeApi* api, const std::string& ns,
-                                    const std::string& job);
+// An empty token: there is no key, so nothing is closed. The failure: it is not for us to read.
+kube::Result<std::string> SidecarTokenOfRun(const std::filesystem::path& run_dir);
+kube::Result<JobToken> SidecarTokenOfJob(kube::KubeApi* api, const std::string& ns,
+                                         const std::string& job);
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

@@ -1,4 +1,4 @@
-#include "operator/cli/sidecar_token.h"
+#include "operator/inspection/sidecar_token.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "operator/local/store/store.h"
 #include "tests/support/temp_dir.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 namespace {
 
 TEST(SidecarTokenTest, IsMadeOfTheKeyInTheRunDirectory) {
@@ -45,4 +45,4 @@ TEST(SidecarTokenTest, IsMadeOfTheKeyInTheJobsSecret) {
 }
 
 }  // namespace
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

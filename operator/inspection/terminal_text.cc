@@ -1,8 +1,8 @@
-#include "operator/cli/terminal_text.h"
+#include "operator/inspection/terminal_text.h"
 
 #include <string_view>
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 namespace {
 
 // From here on (Hangul, Chinese and Japanese scripts, pictures) characters may have double width.
@@ -66,4 +66,4 @@ std::string CutToColumns(const std::string& text, std::size_t columns) {
   return text.substr(0, end);
 }
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

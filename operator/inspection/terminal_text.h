@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
 // Replaces control characters, which a terminal would obey, by question marks: those of ASCII, and
 // those of Latin 1 in UTF-8 (0xC2 0x80 to 0xC2 0x9F).
@@ -17,4 +17,4 @@ std::size_t Columns(const std::string& text);
 // As many whole characters from the beginning as fit into `columns` columns.
 std::string CutToColumns(const std::string& text, std::size_t columns);
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

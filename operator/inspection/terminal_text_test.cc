@@ -1,8 +1,8 @@
-#include "operator/cli/terminal_text.h"
+#include "operator/inspection/terminal_text.h"
 
 #include <gtest/gtest.h>
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 namespace {
 
 TEST(TerminalTextTest, ACutLeavesWholeCharactersThatFit) {
@@ -34,4 +34,4 @@ TEST(TerminalTextTest, ControlsMoveNoTerminal) {
 }
 
 }  // namespace
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

@@ -1,4 +1,4 @@
-#include "operator/cli/timeline_gathering.h"
+#include "operator/inspection/timeline_gathering.h"
 
 #include <fmt/format.h>
 
@@ -14,21 +14,21 @@
 #include "common/fields/fields.h"
 #include "common/fields/parse.h"
 #include "common/sync/mutex.h"
-#include "operator/cli/inspection.h"
-#include "operator/cli/poller.h"
-#include "operator/cli/sidecar_addresses.h"
+#include "operator/inspection/inspection.h"
+#include "operator/inspection/poller.h"
+#include "operator/inspection/sidecar_addresses.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 namespace {
 
 using kube::Json;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// For one sidecar, which waits 1.5 s for its workers. A sidecar that has not answered is asked
-// again for a small, recent part, which may get through a slow link.
-constexpr milliseconds kPatience{6000}, kPatienceForLittle{3000};
-// Limits of each sidecar's text.
+// Of one; a sidecar gives its workers 1.5 s. Who has told nothing is asked for the newest little:
+// over a slow link that may come where the rest does not.
+constexpr milliseconds kTimelinePatience{6000}, kPatienceForLittle{3000};
+// Of the text of each.
 constexpr std::size_t kLeastOfPod = 64 << 10, kMostOfPod = 8 << 20;
 
 // What a sidecar reports in addition to its workers' events: names, and its rebuilds.
@@ -100,7 +100,7 @@ GatheredTimelines Gather(const std::vector<Json>& pods, const std::vector<Sideca
     if (text && !query.stop.stop_requested()) traces[i] = Read(*text);
   };
   InParallel(sidecars.size(), [&](std::size_t i) {
-    ask(i, bytes, kPatience);
+    ask(i, bytes, kTimelinePatience);
     if (!traces[i] && bytes > kLeastOfPod) ask(i, kLeastOfPod, kPatienceForLittle);
   });
   GatheredTimelines gathered;
@@ -148,4 +148,4 @@ GatheredTimelines GatherTimelinesStraight(const std::vector<Json>& pods, const s
                 });
 }
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "operator/cli/connection.h"
-#include "operator/cli/pod_trace.h"
+#include "operator/inspection/connection.h"
+#include "operator/inspection/pod_trace.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
 struct TimelineQuery {
   int seconds = 10;
@@ -34,4 +34,4 @@ GatheredTimelines GatherTimelines(const Connection& to, const kube::Json& job,
 GatheredTimelines GatherTimelinesStraight(const std::vector<kube::Json>& pods,
                                           const std::string& token, const TimelineQuery& query);
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

@@ -1,4 +1,4 @@
-#include "operator/cli/timeline_gathering.h"
+#include "operator/inspection/timeline_gathering.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include "operator/local/store/in_memory_api.h"
 #include "operator/local/store/store.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 namespace {
 
 using kube::Json;
@@ -115,4 +115,4 @@ TEST(TimelineGatheringTest, StraightOnlyPodsThatAreWhereTheySayAreAsked) {
 }
 
 }  // namespace
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

@@ -1,4 +1,4 @@
-#include "operator/cli/troubles.h"
+#include "operator/inspection/troubles.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "common/fields/fields.h"
 #include "operator/api/labels.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 namespace {
 
 using Json = nlohmann::json;
@@ -274,4 +274,4 @@ std::vector<EventLine> EventLines(const std::vector<Json>& events) {
   return lines;
 }
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

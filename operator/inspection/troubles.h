@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "operator/api/time.h"
-#include "operator/cli/job_inspection.h"
+#include "operator/inspection/job_inspection.h"
 
-namespace ringmaster::cli {
+namespace ringmaster::inspection {
 
 struct Trouble {
   std::string type;  // type of the condition: "Scheduled", "Failed", ...
@@ -48,4 +48,4 @@ struct EventLine {
 // The newest comes last.
 std::vector<EventLine> EventLines(const std::vector<nlohmann::json>& events);
 
-}  // namespace ringmaster::cli
+}  // namespace ringmaster::inspection

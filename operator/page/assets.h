@@ -1,10 +1,10 @@
-// The files of the page, built in from operator/cli/ui/assets.
+// The files of the page, built in from operator/page/assets.
 #pragma once
 
 #include <cstddef>
 #include <span>
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 
 struct Asset {
   const char* path;  // path in the URL
@@ -15,4 +15,4 @@ struct Asset {
 
 extern const std::span<const Asset> kAssets;
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

@@ -1,4 +1,4 @@
-// Writes files as a C++ source that defines ringmaster::ui::kAssets.
+// Writes files as a C++ source that defines ringmaster::page::kAssets.
 //
 // rm_embed_assets OUT.cc FOLDER FILE...   (names below FOLDER; index.html is "/")
 #include <cstdio>
@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   std::ofstream out(argv[1]);
   const std::string folder = std::string(argv[2]) + "/";
   std::string table;
-  out << "#include \"operator/cli/ui/assets.h\"\n\nnamespace ringmaster::ui {\nnamespace {\n\n";
+  out << "#include \"operator/page/assets.h\"\n\nnamespace ringmaster::page {\nnamespace {\n\n";
   for (int i = 3; i < argc; ++i) {
     const std::string name = argv[i];
     std::ifstream file(folder + name, std::ios::binary);
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
   }
   out << "\nconst Asset kAll[] = {\n"
       << table << "};\n\n}  // namespace\n\n"
-      << "const std::span<const Asset> kAssets(kAll);\n\n}  // namespace ringmaster::ui\n";
+      << "const std::span<const Asset> kAssets(kAll);\n\n}  // namespace ringmaster::page\n";
   out.close();
   return out ? 0 : 1;
 }

@@ -1,27 +1,26 @@
-#include "operator/cli/ui/job_history.h"
+#include "operator/page/job_history.h"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "common/fields/fields.h"
-#include "operator/cli/job_run.h"
-#include "operator/cli/rank_times.h"
-#include "operator/cli/text_format.h"
-#include "operator/cli/troubles.h"
+#include "operator/inspection/rank_times.h"
+#include "operator/inspection/text_format.h"
+#include "operator/inspection/troubles.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 namespace {
 
 using Json = nlohmann::json;
 
 constexpr std::size_t kMostPastValues = 8;  // as many as a sidecar keeps
 
-// The sidecar that knows most about the job: usually the coordinator of the newest view.
-const cli::SidecarStatus* Teller(const cli::Inspection& look) {
-  const cli::SidecarStatus* teller = nullptr;
+// The sidecar that knows most of the job: the coordinator of the newest view.
+const inspection::SidecarStatus* Teller(const inspection::Inspection& look) {
+  const inspection::SidecarStatus* teller = nullptr;
   for (const auto& [pod, status] : look.answers) {
-    if (teller == nullptr || cli::KnowsMore(status, *teller)) teller = &status;
+    if (teller == nullptr || inspection::KnowsMore(status, *teller)) teller = &status;
   }
   return teller;
 }
@@ -31,7 +30,7 @@ std::string StateOf(const Json& job) {
   return state.empty() ? "Pending" : state;
 }
 
-Json RankJson(const cli::RankTimes& times) {
+Json RankJson(const inspection::RankTimes& times) {
   Json json = {
       {"rank", times.rank}, {"pod", times.pod}, {"worker", times.worker}, {"step", times.step}};
   const bool known = times.between.seconds > 0;
@@ -45,12 +44,12 @@ Json RankJson(const cli::RankTimes& times) {
   return json;
 }
 
-// A text for people about each change, and its phases in seconds; the newest comes first.
-Json Changes(const cli::SidecarStatus& status, std::size_t most) {
+// What a person reads of each change, and its phases in seconds; the newest first.
+Json Changes(const inspection::SidecarStatus& status, std::size_t most) {
   Json changes = Json::array();
   for (auto rebuild = status.rebuilds.rbegin();
        rebuild != status.rebuilds.rend() && changes.size() < most; ++rebuild) {
-    changes.push_back({{"view", cli::ViewName(rebuild->epoch)},
+    changes.push_back({{"view", inspection::ViewName(rebuild->epoch)},
                        {"t", rebuild->at_unix_ms},
                        {"reason", rebuild->reason},
                        {"planned", rebuild->planned},
@@ -65,8 +64,8 @@ Json Changes(const cli::SidecarStatus& status, std::size_t most) {
   return changes;
 }
 
-Json StragglerJson(const std::vector<cli::RankTimes>& ranks) {
-  const auto straggler = cli::FindStraggler(ranks);
+Json StragglerJson(const std::vector<inspection::RankTimes>& ranks) {
+  const auto straggler = inspection::FindStraggler(ranks);
   if (!straggler) return nullptr;
   return {{"rank", straggler->rank.rank},
           {"worker", straggler->rank.worker},
@@ -74,27 +73,27 @@ Json StragglerJson(const std::vector<cli::RankTimes>& ranks) {
           {"othersWait", straggler->least_of_others}};
 }
 
-// The duration of a step in seconds; null if none has ended since the previous observation.
-Json PaceOf(const cli::RankTimes& times) {
+// Seconds that a step took; null: none has ended since the look before.
+Json PaceOf(const inspection::RankTimes& times) {
   if (times.steps == 0 || times.between.seconds <= 0) return nullptr;
   return times.between.seconds / static_cast<double>(times.steps);
 }
 
-Json Sample(const cli::Inspection& look, const std::vector<cli::RankTimes>& ranks,
+Json Sample(const inspection::Inspection& look, const std::vector<inspection::RankTimes>& ranks,
             std::size_t most_ranks, std::int64_t unix_ms) {
-  const cli::SidecarStatus* teller = Teller(look);
+  const inspection::SidecarStatus* teller = Teller(look);
   Json computes = Json::array(), paces = Json::array();
   uint64_t step = teller == nullptr ? 0 : teller->step;
   double samples_per_second = 0;
   for (const auto& [pod, status] : look.answers) samples_per_second += status.samples_per_second;
-  for (const cli::RankTimes& times : ranks) {
+  for (const inspection::RankTimes& times : ranks) {
     step = std::max(step, times.step);
     if (computes.size() == most_ranks) continue;
     const bool known = times.between.seconds > 0;
     computes.push_back(known ? Json(1 - times.Share(times.between.blocked)) : Json());
     paces.push_back(PaceOf(times));
   }
-  const auto seconds = cli::StepSeconds(ranks);
+  const auto seconds = inspection::StepSeconds(ranks);
   return {{"t", unix_ms},
           {"workers", teller == nullptr ? 0 : teller->ranks.size()},
           {"step", step},
@@ -111,7 +110,7 @@ Json PastSample(const Json& row, const Json& names, const Json& before) {
   Json values = Json::object();
   for (std::size_t i = 0; i < std::min({kMostPastValues, names.size(), row.size() - 3}); ++i) {
     if (names[i].is_string() && row[i + 3].is_number())
-      values[cli::ValueName(names[i])] = row[i + 3];
+      values[inspection::ValueName(names[i])] = row[i + 3];
   }
   const double steps = before.is_null() ? 0 : number(2) - before[2].get<double>();
   const double seconds = before.is_null() ? 0 : (number(0) - before[0].get<double>()) / 1e3;
@@ -132,15 +131,15 @@ bool IsRow(const Json& row) {
 
 }  // namespace
 
-void JobHistory::Add(cli::Inspection now, std::int64_t unix_ms) {
-  const auto ranks = cli::TimesByRank(last_, now);
+void JobHistory::Add(inspection::Inspection now, std::int64_t unix_ms) {
+  const auto ranks = inspection::TimesByRank(last_, now);
   ranks_ = Json::array();
-  for (const cli::RankTimes& times : ranks) {
+  for (const inspection::RankTimes& times : ranks) {
     if (ranks_.size() == limits_.listed) break;
     ranks_.push_back(RankJson(times));
   }
   straggler_ = StragglerJson(ranks);
-  if (const cli::SidecarStatus* teller = Teller(now); teller != nullptr)
+  if (const inspection::SidecarStatus* teller = Teller(now); teller != nullptr)
     changes_ = Changes(*teller, limits_.changes);
   samples_.push_back(Sample(now, ranks, limits_.ranks, unix_ms));
   if (samples_.size() > limits_.samples) samples_.pop_front();
@@ -168,7 +167,7 @@ Json JobHistory::Samples() const {
 
 Json Summary(const Json& job) {
   Json troubles = Json::array();
-  for (const cli::Trouble& trouble : cli::TroublesOf(job)) {
+  for (const inspection::Trouble& trouble : inspection::TroublesOf(job)) {
     troubles.push_back({{"type", trouble.type},
                         {"reason", trouble.reason},
                         {"message", trouble.message},
@@ -184,7 +183,7 @@ Json Summary(const Json& job) {
 }
 
 Json JobHistory::Now() const {
-  const cli::SidecarStatus* teller = Teller(last_);
+  const inspection::SidecarStatus* teller = Teller(last_);
   Json pods = Json::array();
   for (const Json& pod : last_.pods) {
     pods.push_back({{"name", fields::TextAt(pod, "/metadata/name")},
@@ -192,7 +191,7 @@ Json JobHistory::Now() const {
                     {"node", fields::TextAt(pod, "/spec/nodeName")}});
   }
   Json now = Summary(last_.job);
-  now["view"] = teller == nullptr || teller->epoch == 0 ? "" : cli::ViewName(teller->epoch);
+  now["view"] = teller == nullptr || teller->epoch == 0 ? "" : inspection::ViewName(teller->epoch);
   now["pods"] = std::move(pods);
   now["ranks"] = ranks_;
   now["straggler"] = straggler_;
@@ -200,4 +199,4 @@ Json JobHistory::Now() const {
   return now;
 }
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "operator/cli/job_inspection.h"
+#include "operator/inspection/job_inspection.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 
 // A job's summary from the API server alone: {"namespace", "name", "uid", "state", "wanted":
 // workers, "workers": in the view, "troubles"}.
@@ -30,9 +30,9 @@ class JobHistory {
 
   explicit JobHistory(Limits limits) : limits_(limits) {}
 
-  void Add(cli::Inspection now, std::int64_t unix_ms);
-  // Sets what happened before the first sample, from a sidecar's history (docs/contracts.md,
-  // section 5); invalid entries are omitted.
+  void Add(inspection::Inspection now, std::int64_t unix_ms);
+  // What was before the first sample, as a sidecar has kept it (docs/contracts.md, section 5); what
+  // is none is left out.
   void SetPast(const Json& history);
 
   // The job as the API server has it.
@@ -50,7 +50,7 @@ class JobHistory {
 
  private:
   const Limits limits_;
-  cli::Inspection last_;
+  inspection::Inspection last_;
   Json ranks_ = Json::array();
   Json straggler_;
   // As the sidecars last reported them, because they are gone when a job ends.
@@ -59,4 +59,4 @@ class JobHistory {
   std::deque<Json> samples_;
 };
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

@@ -1,12 +1,12 @@
-#include "operator/cli/ui/job_history.h"
+#include "operator/page/job_history.h"
 
 #include <gtest/gtest.h>
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 namespace {
 
-using cli::Inspection;
-using cli::SidecarStatus;
+using inspection::Inspection;
+using inspection::SidecarStatus;
 
 constexpr uint64_t kView = (uint64_t{1} << 40) + 3;
 
@@ -159,4 +159,4 @@ TEST(JobHistoryTest, AHistoryThatIsNoneIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

@@ -1,12 +1,12 @@
-#include "operator/cli/ui/observatory.h"
+#include "operator/page/observatory.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "common/fields/fields.h"
-#include "operator/cli/ui/waiting_line.h"
+#include "operator/page/waiting_line.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 namespace {
 
 using Json = nlohmann::json;
@@ -125,8 +125,8 @@ void Observatory::MarkGone(const std::set<std::string>& there) {
   for (; gone.size() > options_.gone; gone.erase(gone.begin())) jobs_.erase(gone.begin()->second);
 }
 
-// True once, when sidecars first answer: the history from before the first observation is wanted.
-bool Observatory::WantsPast(const cli::Inspection& look) const {
+// Once, when sidecars first answer: what was before somebody looked.
+bool Observatory::WantsPast(const inspection::Inspection& look) const {
   if (look.answers.empty()) return false;
   sync::MutexLock lock(&mu_);
   const auto found = jobs_.find(KeyOf(look.job));
@@ -134,7 +134,7 @@ bool Observatory::WantsPast(const cli::Inspection& look) const {
          found->second.uid != fields::TextAt(look.job, "/metadata/uid");
 }
 
-void Observatory::Keep(cli::Inspection look, const Json& past) {
+void Observatory::Keep(inspection::Inspection look, const Json& past) {
   const std::string key = KeyOf(look.job);
   const std::string uid = fields::TextAt(look.job, "/metadata/uid");
   sync::MutexLock lock(&mu_);
@@ -209,4 +209,4 @@ Json Observatory::Newer(const std::string& key, std::uint64_t* seen,
       {"error", error_}, {"job", NowOf(found->second)}, {"sample", found->second.history.newest()}};
 }
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

@@ -13,10 +13,10 @@
 #include <thread>
 
 #include "common/sync/mutex.h"
-#include "operator/cli/ui/job_history.h"
-#include "operator/cli/ui/source.h"
+#include "operator/page/job_history.h"
+#include "operator/page/source.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 
 class Observatory {
  public:
@@ -65,9 +65,9 @@ class Observatory {
   Json LineOf(const std::vector<Json>& jobs);
   // The jobs that this observation covers.
   std::vector<Json> Chosen(std::vector<Json> jobs);
-  bool WantsPast(const cli::Inspection& look) const;
-  void Keep(cli::Inspection look, const Json& past);
-  // The jobs in `there` exist; the others were deleted.
+  bool WantsPast(const inspection::Inspection& look) const;
+  void Keep(inspection::Inspection look, const Json& past);
+  // Those of `there` are; the others have been deleted.
   void MarkGone(const std::set<std::string>& there);
   void AskedFor(const std::string& key) REQUIRES(mu_);
   void SomebodyAsks() REQUIRES(mu_);
@@ -93,4 +93,4 @@ class Observatory {
   std::jthread thread_;  // last member: its thread uses the others
 };
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

@@ -1,5 +1,5 @@
-// The page's observations of jobs, over a source that counts them.
-#include "operator/cli/ui/observatory.h"
+// The looks of the page at jobs, over a source that counts them.
+#include "operator/page/observatory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "tests/support/until.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 namespace {
 
 using nlohmann::json;
@@ -30,18 +30,18 @@ class ThreeJobs final : public Source {
     return job["metadata"]["name"].get<std::string>()[0] - '`';  // a: 1, b: 2, c: 3
   }
   void LetWait() { waits_ = true; }
-  Answer<cli::Inspection> Inspect(json job) override {
+  Answer<inspection::Inspection> Inspect(json job) override {
     const std::string name = job["metadata"]["name"];
     {
       sync::MutexLock lock(&mu_);
       ++looks_[name];
     }
-    cli::Inspection look;
+    inspection::Inspection look;
     look.job = std::move(job);
     look.answers[name + "-worker-0"].ranks.resize(1);
     return look;
   }
-  json History(const cli::Inspection&) override {
+  json History(const inspection::Inspection&) override {
     sync::MutexLock lock(&mu_);
     ++histories_;
     return {{"values", json::array()}, {"samples", {{1000, 1, 1}}}};
@@ -139,12 +139,12 @@ class SilentJobs final : public Source {
     if (observatory == nullptr) return {};
     return std::vector<json>(kJobs, {{"metadata", {{"namespace", "default"}, {"name", "a"}}}});
   }
-  Answer<cli::Inspection> Inspect(json) override {
+  Answer<inspection::Inspection> Inspect(json) override {
     ++looks;
     observatory.load()->RequestStop();
     return tl::unexpected(std::string("nobody answers"));
   }
-  json History(const cli::Inspection&) override { return nullptr; }
+  json History(const inspection::Inspection&) override { return nullptr; }
   Answer<void> Log(const std::string&, const std::string&, int,
                    const std::function<bool(std::string_view)>&, std::stop_token) override {
     return {};
@@ -165,4 +165,4 @@ TEST(ObservatoryEndTest, DoesNotWaitForALookAtAllJobs) {
 }
 
 }  // namespace
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

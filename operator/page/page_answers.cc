@@ -1,4 +1,4 @@
-#include "operator/cli/ui/page_answers.h"
+#include "operator/page/page_answers.h"
 
 #include <algorithm>
 #include <atomic>
@@ -6,12 +6,12 @@
 #include <memory>
 #include <stop_token>
 
-#include "operator/cli/job_trace.h"
-#include "operator/cli/ui/assets.h"
-#include "operator/cli/ui/slow_answer.h"
-#include "operator/cli/ui/timeline_lanes.h"
+#include "operator/inspection/job_trace.h"
+#include "operator/page/assets.h"
+#include "operator/page/slow_answer.h"
+#include "operator/page/timeline_lanes.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 namespace {
 
 using http::Request;
@@ -84,12 +84,13 @@ Response TimelineOf(Observatory* observatory, const Request& request) {
       std::clamp(std::atoi(request.Parameter("seconds").c_str()), 1, kMostTimelineSeconds);
   return SlowAnswer("application/json", [source = observatory->source(), job, turn,
                                          seconds](std::stop_token stop) {
-    cli::GatheredTimelines gathered = source->Timeline(job, {.seconds = seconds,
-                                                             .tensors = false,
-                                                             .most_bytes = kMostTimelineBytes,
-                                                             .patience = kTimelinePatience,
-                                                             .stop = std::move(stop)});
-    const cli::JobTrace trace = cli::LayTogether(std::move(gathered.pods));
+    inspection::GatheredTimelines gathered =
+        source->Timeline(job, {.seconds = seconds,
+                               .tensors = false,
+                               .most_bytes = kMostTimelineBytes,
+                               .patience = kTimelinePatience,
+                               .stop = std::move(stop)});
+    const inspection::JobTrace trace = inspection::LayTogether(std::move(gathered.pods));
     return Text(LanesOf(trace, gathered.missing, {.seconds = static_cast<double>(seconds)}));
   });
 }
@@ -150,4 +151,4 @@ Response PageAnswer(Observatory* observatory, const Request& request, const Gate
   return response;
 }
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "common/http/server.h"
-#include "operator/cli/ui/observatory.h"
+#include "operator/page/observatory.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 
 struct Admission {
   std::optional<http::Response> instead;  // the answer of a refused request
@@ -38,4 +38,4 @@ http::Response PageAnswer(Observatory* observatory, const http::Request& request
 std::optional<http::Response> FileAnswer(const std::string& path);
 http::Response Refusal(int status, const std::string& text);
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

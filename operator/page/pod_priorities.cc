@@ -1,8 +1,8 @@
-#include "operator/cli/ui/pod_priorities.h"
+#include "operator/page/pod_priorities.h"
 
 #include "common/fields/fields.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 namespace {
 
 using Json = nlohmann::json;
@@ -33,4 +33,4 @@ std::optional<int> PodPriorities::Of(const Json& job) const {
   return known->second;
 }
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

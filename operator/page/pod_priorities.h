@@ -12,7 +12,7 @@
 
 #include "common/sync/mutex.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 
 class PodPriorities {
  public:
@@ -32,4 +32,4 @@ class PodPriorities {
   std::map<std::string, int> by_job_ GUARDED_BY(mu_);  // by job uid
 };
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

@@ -1,4 +1,4 @@
-#include "operator/cli/ui/slow_answer.h"
+#include "operator/page/slow_answer.h"
 
 #include <memory>
 #include <optional>
@@ -7,7 +7,7 @@
 
 #include "common/sync/mutex.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 namespace {
 
 class Work {
@@ -50,4 +50,4 @@ http::Response SlowAnswer(std::string content_type,
           }};
 }
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

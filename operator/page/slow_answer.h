@@ -8,9 +8,9 @@
 
 #include "common/http/server.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 
 http::Response SlowAnswer(std::string content_type,
                           std::function<std::string(std::stop_token stop)> work);
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

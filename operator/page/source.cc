@@ -1,18 +1,18 @@
-#include "operator/cli/ui/source.h"
+#include "operator/page/source.h"
 
 #include <utility>
 
 #include "common/fields/fields.h"
 #include "operator/api/horovod_job.h"
-#include "operator/cli/inspection.h"
-#include "operator/cli/ui/pod_priorities.h"
+#include "operator/inspection/inspection.h"
+#include "operator/page/pod_priorities.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 namespace {
 
 class OverApi final : public Source {
  public:
-  explicit OverApi(cli::Connection to) : to_(std::move(to)) {}
+  explicit OverApi(inspection::Connection to) : to_(std::move(to)) {}
 
   Answer<std::vector<Json>> Jobs() override {
     auto list = to_.api->ListAll(kube::HorovodJobs(), to_.ns, {});
@@ -20,8 +20,8 @@ class OverApi final : public Source {
     return std::move(list->items);
   }
 
-  Answer<cli::Inspection> Inspect(Json job) override {
-    auto look = cli::Inspect(to_, std::move(job));
+  Answer<inspection::Inspection> Inspect(Json job) override {
+    auto look = inspection::Inspect(to_, std::move(job));
     if (!look) return tl::unexpected(look.error().message);
     priorities_.Remember(look->pods);
     return std::move(*look);
@@ -29,13 +29,16 @@ class OverApi final : public Source {
 
   std::optional<int> PriorityOf(const Json& job) override { return priorities_.Of(job); }
 
-  Json History(const cli::Inspection& look) override { return cli::HistoryOf(to_, look); }
+  Json History(const inspection::Inspection& look) override {
+    return inspection::HistoryOf(to_, look);
+  }
 
-  cli::GatheredTimelines Timeline(const Json& job, const cli::TimelineQuery& query) override {
-    const auto pods = cli::ReadPods(to_, fields::TextAt(job, "/metadata/namespace"),
-                                    fields::TextAt(job, "/metadata/name"));
+  inspection::GatheredTimelines Timeline(const Json& job,
+                                         const inspection::TimelineQuery& query) override {
+    const auto pods = inspection::ReadPods(to_, fields::TextAt(job, "/metadata/namespace"),
+                                           fields::TextAt(job, "/metadata/name"));
     if (!pods) return {{}, {pods.error().message}};
-    return cli::GatherTimelines(to_, job, *pods, query);
+    return inspection::GatherTimelines(to_, job, *pods, query);
   }
 
   Answer<void> Log(const std::string& ns, const std::string& pod, int lines,
@@ -48,14 +51,14 @@ class OverApi final : public Source {
   }
 
  private:
-  const cli::Connection to_;
+  const inspection::Connection to_;
   PodPriorities priorities_;
 };
 
 }  // namespace
 
-std::shared_ptr<Source> SourceOf(cli::Connection to) {
+std::shared_ptr<Source> SourceOf(inspection::Connection to) {
   return std::make_shared<OverApi>(std::move(to));
 }
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

@@ -14,11 +14,11 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "operator/cli/connection.h"
-#include "operator/cli/job_inspection.h"
-#include "operator/cli/timeline_gathering.h"
+#include "operator/inspection/connection.h"
+#include "operator/inspection/job_inspection.h"
+#include "operator/inspection/timeline_gathering.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 
 class Source {
  public:
@@ -28,20 +28,20 @@ class Source {
 
   virtual ~Source() = default;
   virtual Answer<std::vector<Json>> Jobs() = 0;
-  // The job's pods, and their sidecars' answers.
-  virtual Answer<cli::Inspection> Inspect(Json job) = 0;
-  // The priority of the job's pods; nullopt if none was seen. The default implementation, for
-  // fakes, knows none.
+  // The job's pods, and what their sidecars say.
+  virtual Answer<inspection::Inspection> Inspect(Json job) = 0;
+  // Of the job's pods, as far as they have been seen; nullopt: none has been.
+  // The default knows none: for fakes.
   virtual std::optional<int> PriorityOf(const Json& job) {
     (void)job;
     return std::nullopt;
   }
-  // The history of the job's training that a sidecar has kept (docs/contracts.md, section 5); null
-  // if there is none.
-  virtual Json History(const cli::Inspection& look) = 0;
-  // What the job's ranks did in the last seconds. `job` needs only namespace, name and uid. The
-  // default implementation, for fakes, has nothing.
-  virtual cli::GatheredTimelines Timeline(const Json& job, const cli::TimelineQuery& query) {
+  // What a sidecar has kept of the job's training (docs/contracts.md, section 5); null: none has.
+  virtual Json History(const inspection::Inspection& look) = 0;
+  // What the job's ranks did in the last seconds. Of `job` its namespace, name and uid are enough.
+  // The default has none: for fakes.
+  virtual inspection::GatheredTimelines Timeline(const Json& job,
+                                                 const inspection::TimelineQuery& query) {
     (void)job, (void)query;
     return {};
   }
@@ -52,6 +52,6 @@ class Source {
 };
 
 // `to.ns` empty: the jobs of all namespaces.
-std::shared_ptr<Source> SourceOf(cli::Connection to);
+std::shared_ptr<Source> SourceOf(inspection::Connection to);
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

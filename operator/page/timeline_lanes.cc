@@ -1,11 +1,11 @@
-#include "operator/cli/ui/timeline_lanes.h"
+#include "operator/page/timeline_lanes.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 namespace {
 
 using Json = nlohmann::json;
@@ -16,11 +16,11 @@ double Ms(double us) { return std::round(us) / 1000; }
 class Window {
  public:
   Window(double from_us, double until_us) : from_us_(from_us), until_us_(until_us) {}
-  bool Shows(const cli::TraceEvent& event) const {
+  bool Shows(const inspection::TraceEvent& event) const {
     return event.end_us() >= from_us_ && event.at_us <= until_us_;
   }
-  // [ms since the beginning, duration in ms], cut to the window.
-  Json Bar(const cli::TraceEvent& event) const {
+  // [ms since the beginning, ms it took], cut to what is shown.
+  Json Bar(const inspection::TraceEvent& event) const {
     const double begin = std::max(event.at_us, from_us_);
     return {Ms(begin - from_us_), Ms(event.end_us() - begin)};
   }
@@ -31,7 +31,7 @@ class Window {
   const double until_us_;
 };
 
-std::string Described(const cli::TraceEvent& event) {
+std::string Described(const inspection::TraceEvent& event) {
   std::string text = event.name;
   if (const auto tensors = event.Number("tensors"); tensors && *tensors > 1)
     text += ", " + std::to_string(*tensors) + " tensors";
@@ -48,14 +48,14 @@ void KeepNewest(Json* bars, std::size_t most) {
 }
 
 struct Place {
-  const cli::PodTrace* pod;
-  const cli::TraceWorker* worker;
+  const inspection::PodTrace* pod;
+  const inspection::TraceWorker* worker;
 };
 
-std::vector<Place> PlacesOf(const cli::JobTrace& trace) {
+std::vector<Place> PlacesOf(const inspection::JobTrace& trace) {
   std::vector<Place> places;
-  for (const cli::PodTrace& pod : trace.pods)
-    for (const cli::TraceWorker& worker : pod.workers)
+  for (const inspection::PodTrace& pod : trace.pods)
+    for (const inspection::TraceWorker& worker : pod.workers)
       if (worker.rank >= 0) places.push_back({&pod, &worker});
   std::stable_sort(places.begin(), places.end(),
                    [](const Place& a, const Place& b) { return a.worker->rank < b.worker->rank; });
@@ -64,7 +64,7 @@ std::vector<Place> PlacesOf(const cli::JobTrace& trace) {
 
 Json LaneOf(const Place& place, const Window& window, std::size_t bars) {
   Json waits = Json::array(), runs = Json::array(), changes = Json::array(), steps = Json::array();
-  for (const cli::TraceEvent& event : place.pod->events) {
+  for (const inspection::TraceEvent& event : place.pod->events) {
     if (event.process != place.worker->process || !window.Shows(event)) continue;
     const auto row = place.pod->rows.find({event.process, event.row});
     if (row == place.pod->rows.end()) continue;
@@ -78,17 +78,20 @@ Json LaneOf(const Place& place, const Window& window, std::size_t bars) {
     if (row->second == "steps") steps.push_back(Json::array({window.Moment(event.end_us())}));
   }
   for (Json* list : {&waits, &runs, &changes, &steps}) KeepNewest(list, bars);
-  return {{"rank", place.worker->rank},    {"worker", cli::WorkerName(*place.pod, *place.worker)},
-          {"waits", std::move(waits)},     {"runs", std::move(runs)},
-          {"changes", std::move(changes)}, {"steps", std::move(steps)}};
+  return {{"rank", place.worker->rank},
+          {"worker", inspection::WorkerName(*place.pod, *place.worker)},
+          {"waits", std::move(waits)},
+          {"runs", std::move(runs)},
+          {"changes", std::move(changes)},
+          {"steps", std::move(steps)}};
 }
 
-Json ChangesOf(const cli::PodTrace* teller, const Window& window, std::size_t most) {
+Json ChangesOf(const inspection::PodTrace* teller, const Window& window, std::size_t most) {
   Json changes = Json::array();
   if (teller == nullptr) return changes;
   std::set<int> workers;
-  for (const cli::TraceWorker& worker : teller->workers) workers.insert(worker.process);
-  for (const cli::TraceEvent& event : teller->events) {
+  for (const inspection::TraceWorker& worker : teller->workers) workers.insert(worker.process);
+  for (const inspection::TraceEvent& event : teller->events) {
     if (workers.count(event.process) > 0 || !window.Shows(event)) continue;
     changes.push_back(window.Bar(event));
     changes.back().insert(changes.back().end(), {event.name, event.note});
@@ -99,7 +102,7 @@ Json ChangesOf(const cli::PodTrace* teller, const Window& window, std::size_t mo
 
 }  // namespace
 
-Json LanesOf(const cli::JobTrace& trace, const std::vector<std::string>& missing,
+Json LanesOf(const inspection::JobTrace& trace, const std::vector<std::string>& missing,
              const LanesLimits& limits) {
   const double until = trace.last_us();
   const double from = std::max(trace.first_us(), until - limits.seconds * 1e6);
@@ -109,7 +112,7 @@ Json LanesOf(const cli::JobTrace& trace, const std::vector<std::string>& missing
   Json lanes = Json::array(), late = Json::array();
   for (std::size_t i = 0; i < shown; ++i)
     lanes.push_back(LaneOf(places[i], window, limits.bars / shown / 2));
-  for (const cli::LateRank& rank : trace.late) {
+  for (const inspection::LateRank& rank : trace.late) {
     late.push_back({{"rank", rank.rank},
                     {"worker", rank.worker},
                     {"last", rank.last},
@@ -118,11 +121,11 @@ Json LanesOf(const cli::JobTrace& trace, const std::vector<std::string>& missing
   return {{"from", from / 1000},
           {"ms", Ms(until - from)},
           {"lanes", std::move(lanes)},
-          {"changes", ChangesOf(cli::Teller(trace), window, limits.bars)},
+          {"changes", ChangesOf(inspection::Teller(trace), window, limits.bars)},
           {"hidden", places.size() - shown},
           {"operations", trace.operations},
           {"late", std::move(late)},
           {"missing", missing}};
 }
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

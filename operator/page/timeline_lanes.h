@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "operator/cli/job_trace.h"
+#include "operator/inspection/job_trace.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 
 struct LanesLimits {
   double seconds = 3;
@@ -21,8 +21,8 @@ struct LanesLimits {
 //  "changes": [[ms, ms, phase, reason], ..] as the coordinator saw them,
 //  "hidden": ranks that have no lane, "operations", "late": [{"rank", "worker", "last",
 //  "waitedSeconds"}], "missing": [sentence, ..]}
-// Times are by the coordinator's clock.
-nlohmann::json LanesOf(const cli::JobTrace& trace, const std::vector<std::string>& missing,
+// Times are the coordinator's.
+nlohmann::json LanesOf(const inspection::JobTrace& trace, const std::vector<std::string>& missing,
                        const LanesLimits& limits);
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

@@ -1,18 +1,18 @@
-#include "operator/cli/ui/timeline_lanes.h"
+#include "operator/page/timeline_lanes.h"
 
 #include <gtest/gtest.h>
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 namespace {
 
 using nlohmann::json;
 
 constexpr double kNow = 1.7e15;  // us since 1970
 
-// A pod with one worker that did an operation each second, each with 200 ms of waiting and 100 ms
-// of work; the last one ended at `now`.
-cli::PodTrace Pod(int rank, int operations = 5) {
-  cli::PodTrace pod;
+// A pod with one worker that has done an operation a second, each of which took 100 ms after a wait
+// of 200 ms; the last ended `now`.
+inspection::PodTrace Pod(int rank, int operations = 5) {
+  inspection::PodTrace pod;
   pod.pod = "p" + std::to_string(rank);
   pod.coordinator = rank == 0;
   pod.machine = "m";
@@ -39,13 +39,14 @@ cli::PodTrace Pod(int rank, int operations = 5) {
 }
 
 TEST(TimelineLanesTest, EachRankHasALaneOfTheLastSeconds) {
-  cli::PodTrace first = Pod(0), second = Pod(1);
+  inspection::PodTrace first = Pod(0), second = Pod(1);
   first.names = {{0, "rank 0"}, {9, "changes"}};
   first.events.push_back({"decide", 9, 0, kNow - 2e6, 5e3, {}, "PodLost"});
   first.events.push_back({"decide", 9, 0, kNow - 60e6, 5e3, {}, "long ago"});
   first.events.push_back({"redo for view 1.2", 0, 4, kNow - 1.9e6, 2e3, {}, ""});
   first.events.push_back({"view 1.2 (PodLost)", 0, 4, kNow - 1.9e6, 0, {}, ""});
-  const json lanes = LanesOf(cli::LayTogether({second, first}), {"p2: it is away"}, {.seconds = 3});
+  const json lanes =
+      LanesOf(inspection::LayTogether({second, first}), {"p2: it is away"}, {.seconds = 3});
   EXPECT_EQ(lanes["ms"], 3000);
   ASSERT_EQ(lanes["lanes"].size(), 2u);
   const json& lane = lanes["lanes"][0];
@@ -63,9 +64,10 @@ TEST(TimelineLanesTest, EachRankHasALaneOfTheLastSeconds) {
 }
 
 TEST(TimelineLanesTest, OfVeryManyRanksAndOperationsOnlySomeAreShown) {
-  std::vector<cli::PodTrace> pods;
+  std::vector<inspection::PodTrace> pods;
   for (int rank = 0; rank < 8; ++rank) pods.push_back(Pod(rank, 50));
-  const json lanes = LanesOf(cli::LayTogether(pods), {}, {.seconds = 60, .lanes = 5, .bars = 100});
+  const json lanes =
+      LanesOf(inspection::LayTogether(pods), {}, {.seconds = 60, .lanes = 5, .bars = 100});
   EXPECT_EQ(lanes["lanes"].size(), 5u);
   EXPECT_EQ(lanes["hidden"], 3);
   EXPECT_EQ(lanes["lanes"][4]["rank"], 4);
@@ -75,10 +77,10 @@ TEST(TimelineLanesTest, OfVeryManyRanksAndOperationsOnlySomeAreShown) {
 }
 
 TEST(TimelineLanesTest, WithoutRanksThereAreNoLanes) {
-  const json lanes = LanesOf(cli::LayTogether({}), {"p0: it is away"}, {});
+  const json lanes = LanesOf(inspection::LayTogether({}), {"p0: it is away"}, {});
   EXPECT_TRUE(lanes["lanes"].empty());
   EXPECT_EQ(lanes["missing"].size(), 1u);
 }
 
 }  // namespace
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

@@ -1,4 +1,4 @@
-#include "operator/cli/ui/ui_server.h"
+#include "operator/page/ui_server.h"
 
 #include <openssl/crypto.h>
 
@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "common/ring_key/ring_key.h"
-#include "operator/cli/ui/page_answers.h"
+#include "operator/page/page_answers.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 namespace {
 
 using asio::ip::tcp;
@@ -88,4 +88,4 @@ tl::expected<std::unique_ptr<UiServer>, std::string> UiServer::Start(Observatory
   return server;
 }
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

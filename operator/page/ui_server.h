@@ -11,10 +11,10 @@
 #include <memory>
 #include <string>
 
-#include "operator/cli/ui/observatory.h"
+#include "operator/page/observatory.h"
 #include "tl/expected.hpp"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 
 class UiServer {
  public:
@@ -26,4 +26,4 @@ class UiServer {
   virtual std::string address() const = 0;
 };
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

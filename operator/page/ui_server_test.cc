@@ -1,5 +1,5 @@
-// The page's server over a place with one job and no pods, used as by a browser.
-#include "operator/cli/ui/ui_server.h"
+// The page's server over a place with one job and no pods, asked as a browser would.
+#include "operator/page/ui_server.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "operator/local/store/in_memory_api.h"
 #include "operator/local/store/store.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 namespace {
 
 using testing::HasSubstr;
@@ -138,4 +138,4 @@ TEST_F(UiServerTest, APortInUseIsSaid) {
 }
 
 }  // namespace
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

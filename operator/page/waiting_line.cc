@@ -1,4 +1,4 @@
-#include "operator/cli/ui/waiting_line.h"
+#include "operator/page/waiting_line.h"
 
 #include <algorithm>
 #include <string>
@@ -7,9 +7,9 @@
 
 #include "common/fields/fields.h"
 #include "operator/api/labels.h"
-#include "operator/cli/troubles.h"
+#include "operator/inspection/troubles.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 namespace {
 
 using Json = nlohmann::json;
@@ -89,7 +89,7 @@ std::string QueueOf(const Json& job) {
 // What the job lacks: the reason why it has no nodes, else its first problem.
 std::pair<std::string, std::string> WhyOf(const Json& job) {
   const Json* scheduled = Scheduled(job);
-  const auto troubles = cli::TroublesOf(job);
+  const auto troubles = inspection::TroublesOf(job);
   if (!troubles.empty() && (troubles.front().type == "Created" || !IsFalse(scheduled)))
     return {troubles.front().reason, troubles.front().message};
   if (IsFalse(scheduled))
@@ -150,4 +150,4 @@ Json WaitingLine(const std::vector<Json>& jobs, const PriorityOf& priority_of, a
   return entries;
 }
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

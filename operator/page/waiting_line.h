@@ -9,7 +9,7 @@
 
 #include "operator/api/time.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 
 // The priority of a job's pods, as the API server has stored it; nullopt if it is unknown.
 using PriorityOf = std::function<std::optional<int>(const nlohmann::json& job)>;
@@ -23,4 +23,4 @@ using PriorityOf = std::function<std::optional<int>(const nlohmann::json& job)>;
 nlohmann::json WaitingLine(const std::vector<nlohmann::json>& jobs, const PriorityOf& priority_of,
                            api::Time now, std::size_t most);
 
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

@@ -1,4 +1,4 @@
-#include "operator/cli/ui/waiting_line.h"
+#include "operator/page/waiting_line.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,9 +6,9 @@
 #include <map>
 #include <string>
 
-#include "operator/cli/ui/pod_priorities.h"
+#include "operator/page/pod_priorities.h"
 
-namespace ringmaster::ui {
+namespace ringmaster::page {
 namespace {
 
 using nlohmann::json;
@@ -169,4 +169,4 @@ TEST(PodPrioritiesTest, AreThoseOfThePodsThatAJobOwns) {
 }
 
 }  // namespace
-}  // namespace ringmaster::ui
+}  // namespace ringmaster::page

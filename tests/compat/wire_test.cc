@@ -20,9 +20,9 @@
 #include "common/membership/state_json.h"
 #include "common/membership/view_json.h"
 #include "operator.pb.h"
-#include "operator/cli/job_trace.h"
-#include "operator/cli/pod_trace.h"
-#include "operator/cli/sidecar_status.h"
+#include "operator/inspection/job_trace.h"
+#include "operator/inspection/pod_trace.h"
+#include "operator/inspection/sidecar_status.h"
 #include "rendezvous.pb.h"
 #include "sidecar/app/worker_timelines.h"
 
@@ -234,7 +234,7 @@ TEST(WireTest, WhatEarlierVersionsSaidOverGrpcHasItsFieldsStill) {
 
 TEST(WireTest, TheStatusOfEarlierSidecarsIsShown) {
   const int files = ForEachRecorded("status.json", [](const fs::path& path) {
-    const auto status = cli::ParseSidecarStatus(json::parse(ReadFile(path)));
+    const auto status = inspection::ParseSidecarStatus(json::parse(ReadFile(path)));
     ASSERT_TRUE(status);
     EXPECT_EQ(status->pod, "digits-worker-0");
     EXPECT_EQ(status->state, "Training");
@@ -251,7 +251,7 @@ TEST(WireTest, TheStatusOfEarlierSidecarsIsShown) {
 
 TEST(WireTest, TheTimelineOfEarlierSidecarsIsShown) {
   const int files = ForEachRecorded("timeline.json", [](const fs::path& path) {
-    auto trace = cli::ParsePodTrace(json::parse(ReadFile(path)));
+    auto trace = inspection::ParsePodTrace(json::parse(ReadFile(path)));
     ASSERT_TRUE(trace);
     EXPECT_EQ(trace->pod, "digits-worker-0");
     EXPECT_TRUE(trace->coordinator);
@@ -262,7 +262,7 @@ TEST(WireTest, TheTimelineOfEarlierSidecarsIsShown) {
     EXPECT_EQ(trace->missing[0].why, "it did not answer in time");
     EXPECT_EQ(trace->events.size(), 6u);
     EXPECT_EQ((trace->rows[{0, 3}]), "operations");
-    const std::string file = cli::ChromeText(cli::LayTogether({std::move(*trace)}));
+    const std::string file = inspection::ChromeText(inspection::LayTogether({std::move(*trace)}));
     for (const char* part :
          {"\"rank 0: digits-worker-0/0\"", "\"decide\"", "\"step 12\"", "\"grad\""})
       EXPECT_NE(file.find(part), std::string::npos) << part;
