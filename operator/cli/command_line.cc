@@ -12,7 +12,7 @@
 namespace ringmaster::cli {
 namespace {
 
-constexpr int kMostWorkers = 1024;
+constexpr int kMostLocalWorkers = 1024;
 
 bool IsNp(const std::string& word) {
   return word == "-np" || word == "--np" || word.rfind("-np=", 0) == 0 ||
@@ -82,7 +82,7 @@ Outcome<void> TakeHostScript(const Parsed& p, RunOptions* run) {
   if (run->np == 0)
     return Fail(ExitCode::kUsage, "--host-discovery-script goes with -np N COMMAND");
   if (run->min_np == 0) run->min_np = 1;
-  if (run->max_np == 0) run->max_np = std::max(run->np, kMostWorkers);
+  if (run->max_np == 0) run->max_np = std::max(run->np, kMostLocalWorkers);
   return {};
 }
 

@@ -8,12 +8,6 @@
 namespace ringmaster::cli {
 namespace {
 
-std::string Joined(const std::vector<std::string>& words, const char* between) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
-  return text;
-}
-
 std::vector<std::string> NamesOf(const std::vector<CommandWords>& commands) {
   std::vector<std::string> names;
   for (const CommandWords& command : commands) names.push_back(command.name);
@@ -24,7 +18,7 @@ std::string Bash(const std::vector<CommandWords>& commands) {
   std::string cases;
   for (const CommandWords& command : commands) {
     cases += fmt::format("    {}) options=\"{}\"; with_file=\" {} \"; files={} ;;\n", command.name,
-                         Joined(command.options, " "), Joined(command.with_file, " "),
+                         fmt::join(command.options, " "), fmt::join(command.with_file, " "),
                          command.files ? 1 : 0);
   }
   return fmt::format(R"(_ringmaster() {{
@@ -44,7 +38,7 @@ std::string Bash(const std::vector<CommandWords>& commands) {
 }}
 complete -F _ringmaster ringmaster
 )",
-                     Joined(NamesOf(commands), " "), cases);
+                     fmt::join(NamesOf(commands), " "), cases);
 }
 
 // Quotes with single quotes; our texts contain only backquotes.
@@ -58,7 +52,7 @@ std::string Zsh(const std::vector<CommandWords>& commands) {
   for (const CommandWords& command : commands) {
     names += "    " + Quoted(command.name + ":" + command.about) + "\n";
     cases += fmt::format("    {}) options=({}); with_file=({}); files={} ;;\n", command.name,
-                         Joined(command.options, " "), Joined(command.with_file, " "),
+                         fmt::join(command.options, " "), fmt::join(command.with_file, " "),
                          command.files ? 1 : 0);
   }
   return fmt::format(R"(#compdef ringmaster

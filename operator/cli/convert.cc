@@ -134,12 +134,6 @@ bool TakeVariable(const std::string& bare, const Words& values,
   return true;  // NAME alone: the launcher's variables are copied anyway
 }
 
-std::string Joined(const Words& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 Words WordsOf(const Json& container) {
   Words words;
   for (const char* field : {"command", "args"})
@@ -190,7 +184,7 @@ void SetCommand(const Json& launcher, Json* worker, Notes* notes) {
   if (!WordsOf(*worker).empty()) {
     notes->push_back(fmt::format(
         "mpiReplicaSpecs.Worker: its command '{}' is replaced by the launcher's program",
-        Joined(WordsOf(*worker))));
+        fmt::join(WordsOf(*worker), " ")));
   }
   worker->erase("args");
   (*worker)["command"] = command;
@@ -251,7 +245,7 @@ Words WithoutLauncher(const Words& command, std::vector<std::pair<std::string, s
     notes->push_back(fmt::format(
         "the launcher's command '{}' doesn't begin with mpirun or horovodrun: every worker runs it "
         "as it is now; take mpirun out of it by hand",
-        Joined(command)));
+        fmt::join(command, " ")));
     return command;
   }
   Words dropped;
@@ -265,7 +259,8 @@ Words WithoutLauncher(const Words& command, std::vector<std::pair<std::string, s
     for (int i = 0; i < count && at + 1 < command.size(); ++i) values.push_back(command[++at]);
     ++at;
     if (TakeVariable(bare, values, env)) continue;
-    dropped.push_back(values.empty() ? option : option + " " + Joined(values));
+    dropped.push_back(values.empty() ? option
+                                     : fmt::format("{} {}", option, fmt::join(values, " ")));
   }
   if (!dropped.empty())
     notes->push_back(fmt::format("options of {} without a meaning here: {}", command[0],

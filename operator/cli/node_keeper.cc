@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPeriod{1};  // between two observations of the nodes
+constexpr std::chrono::seconds kNodeCheckPeriod{1};  // between two observations of the nodes
 
 NodeRevival::Sight SightOf(const RunNodes& seen, const std::string& name) {
   const auto node = seen.nodes.find(name);
@@ -46,7 +46,7 @@ NodeKeeper::~NodeKeeper() {
 void NodeKeeper::Run(const std::stop_token& stop) {
   pthread_setname_np(pthread_self(), "node-keeper");
   while (!stop.stop_requested()) {
-    const auto next = Clock::now() + kPeriod;
+    const auto next = Clock::now() + kNodeCheckPeriod;
     TakeResults();
     const auto seen = ObserveRunNodes(api_.get(), "", "", std::chrono::system_clock::now());
     if (seen) Tend(*seen);  // otherwise the next observation tries again

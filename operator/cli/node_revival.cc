@@ -8,17 +8,17 @@
 namespace ringmaster::cli {
 namespace {
 
-constexpr std::chrono::seconds kShortestPause{1}, kLongestPause{30};
+constexpr std::chrono::seconds kShortestDelay{1}, kLongestDelay{30};
 constexpr int kMostDoublings = 5;
 // After a node process has run for this long, its failures are forgotten.
-constexpr std::chrono::seconds kProven{60};
+constexpr std::chrono::seconds kStableAfter{60};
 // The API server's facts about a node may be this much older than its process.
 constexpr std::chrono::seconds kOldSight{5};
 // The most attempts that fail for a reason that only a person can mend.
 constexpr int kMostInVain = 10;
 
 std::chrono::seconds PauseBefore(int attempt) {
-  return std::min(kLongestPause, kShortestPause * (1 << std::min(attempt, kMostDoublings)));
+  return std::min(kLongestDelay, kShortestDelay * (1 << std::min(attempt, kMostDoublings)));
 }
 
 std::string OneLine(const std::string& text) {
@@ -35,7 +35,7 @@ std::string OneLine(const std::string& text) {
 bool NodeRevival::Look(Sight sight, Time now) {
   if (stage_ == Stage::kTries) return false;
   if (stage_ == Stage::kStands) {
-    if (now - standing_since_ >= kProven) attempts_ = 0;
+    if (now - standing_since_ >= kStableAfter) attempts_ = 0;
     if (sight == Sight::kHeard || now - standing_since_ < kOldSight) return false;
     if (sight == Sight::kGone)
       Wait(now, "its node process has ended", "it is started again");

@@ -16,7 +16,7 @@ std::string Worker(const inspection::RankStatus& rank) {
   return fmt::format("{}/{}", rank.pod, rank.slot);
 }
 
-std::string Joined(const std::vector<std::string>& words) {
+std::string FirstFew(const std::vector<std::string>& words) {
   constexpr size_t kMost = 4;
   std::string text;
   for (size_t i = 0; i < words.size() && i < kMost; ++i) text += (i ? ", " : "") + words[i];
@@ -39,7 +39,7 @@ std::vector<std::string> PodsOf(const std::vector<inspection::RankStatus>& ranks
 
 std::string Named(const char* noun, const std::vector<std::string>& names) {
   if (names.empty()) return noun;
-  return fmt::format("{}{} {}", noun, names.size() > 1 ? "s" : "", Joined(names));
+  return fmt::format("{}{} {}", noun, names.size() > 1 ? "s" : "", FirstFew(names));
 }
 
 std::string HowText(const std::vector<std::string>& pods, const JobProgress& job) {

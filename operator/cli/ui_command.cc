@@ -10,7 +10,7 @@
 namespace ringmaster::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{500};  // whether the run is alive yet
+constexpr std::chrono::milliseconds kRunCheckPeriod{500};  // whether the run is alive yet
 
 }  // namespace
 
@@ -43,7 +43,7 @@ Outcome<void> Ui(const UiOptions& options, const Surroundings& around) {
   std::fflush(stdout);
   sync::MutexLock lock(&mu);
   while (!interrupted && (to->run_dir.empty() || IsAlive(to->run_dir)))
-    (void)changed.WaitFor(&mu, kLook);
+    (void)changed.WaitFor(&mu, kRunCheckPeriod);
   return {};
 }
 

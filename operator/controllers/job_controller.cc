@@ -35,13 +35,6 @@ std::string KeyOf(const Json& object) {
   return MetaField(object, "namespace") + "/" + MetaField(object, "name");
 }
 
-// Removes managedFields: they are half of an object in memory, and the operator doesn't read them.
-Json WithoutManagedFields(Json object) {
-  const auto metadata = object.find("metadata");
-  if (metadata != object.end() && metadata->is_object()) metadata->erase("managedFields");
-  return object;
-}
-
 // The pod is about to be evicted or preempted.
 bool IsDisrupted(const Json& pod) {
   const Json& conditions = fields::ListAt(pod, "/status/conditions");
@@ -77,7 +70,7 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarRegistry
                                                [this](const std::string& job) { queue_.Add(job); })
                                          : nullptr),
       jobs_(api_, kube::HorovodJobs(),
-            {.namespaces = options_.watch_namespaces, .keep = WithoutManagedFields},
+            {.namespaces = options_.watch_namespaces, .keep = runtime::WithoutManagedFields},
             [this](const Json& object, bool) { queue_.Add(KeyOf(object)); }),
       pods_(api_, kube::Pods(), PodCacheOptions(),
             [this](const Json& object, bool deleted) { OnPod(object, deleted); }),

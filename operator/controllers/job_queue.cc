@@ -23,12 +23,6 @@ using runtime::MetaField;
 // How soon to try again if Kueue's objects could not be read or written.
 constexpr std::chrono::seconds kTryAgain{10};
 
-Json WithoutManagedFields(Json object) {
-  const auto metadata = object.find("metadata");
-  if (metadata != object.end() && metadata->is_object()) metadata->erase("managedFields");
-  return object;
-}
-
 // The Workload is deleted with its owner, or is being deleted already.
 bool IsOfEarlierJob(const Json& workload, const std::string& name) {
   if (!MetaField(workload, "deletionTimestamp").empty()) return true;
@@ -79,7 +73,7 @@ JobQueue::JobQueue(std::shared_ptr<kube::KubeApi> api, Options options,
       workloads_(api_, kube::Workloads(),
                  {.namespaces = options_.namespaces,
                   .label_selector = fmt::format("{}={}", api::kManagedByLabel, api::kManagedBy),
-                  .keep = WithoutManagedFields},
+                  .keep = runtime::WithoutManagedFields},
                  [changed = std::move(changed)](const Json& workload, bool) {
                    const std::string job = fields::Text(
                        fields::ObjectAt(workload, "/metadata/labels"), api::kJobNameLabel);

@@ -37,6 +37,12 @@ std::string MetaField(const kube::Json& object, const char* field) {
   return value != metadata->end() && value->is_string() ? value->get<std::string>() : "";
 }
 
+kube::Json WithoutManagedFields(kube::Json object) {
+  const auto metadata = object.find("metadata");
+  if (metadata != object.end() && metadata->is_object()) metadata->erase("managedFields");
+  return object;
+}
+
 ObjectCache::Key ObjectCache::KeyOf(const kube::Json& object) {
   return {MetaField(object, "namespace"), MetaField(object, "name")};
 }

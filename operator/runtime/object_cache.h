@@ -23,6 +23,9 @@ using ObjectPtr = std::shared_ptr<const kube::Json>;
 // metadata.<field> as text, empty if absent.
 std::string MetaField(const kube::Json& object, const char* field);
 
+// Removes managedFields: they are half of an object in memory, and the operator does not read them.
+kube::Json WithoutManagedFields(kube::Json object);
+
 class ObjectCache {
  public:
   // `index` gives a value by which Indexed finds objects (for pods, their job). The value of an

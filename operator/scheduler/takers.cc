@@ -8,7 +8,8 @@
 namespace ringmaster::scheduler {
 namespace {
 
-constexpr std::size_t kMostTakersTried = 16;  // in one pass: each costs a look at all nodes and pods
+constexpr std::size_t kMostTakersTried =
+    16;  // in one pass: each costs a look at all nodes and pods
 // At most this many passes follow each other because jobs that take pods influence each other's
 // decisions.
 constexpr int kMostRepeats = 8;
