@@ -32,8 +32,7 @@ class Network {
  public:
   Network(asio::io_context* loop, std::string server)
       : acceptor_(*loop), server_(std::move(server)) {
-    std::string error;
-    EXPECT_TRUE(net::ListenOn(&acceptor_, "127.0.0.1", 0, "TEST", &error)) << error;
+    EXPECT_TRUE(net::ListenOn(&acceptor_, "127.0.0.1", 0, "TEST"));
     Accept();
   }
   std::string address() const {

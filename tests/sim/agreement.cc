@@ -9,7 +9,7 @@ namespace {
 
 using membership::EpochText;
 
-constexpr std::size_t kRemembered = 64;
+constexpr std::size_t kModelsKept = 64;
 
 std::string Place(const Given& given) {
   return std::to_string(given.done) + " operations after step " + std::to_string(given.step) +
@@ -76,7 +76,7 @@ void World::CheckFinal(const Given& given, const membership::View& view, bool go
   if (!added && known->second != given.model)
     Fail("I4: " + where + " with other results than those that counted");
   final_number_ = std::max(final_number_, given.number);
-  if (final_models_.size() > kRemembered) final_models_.erase(final_models_.begin());
+  if (final_models_.size() > kModelsKept) final_models_.erase(final_models_.begin());
 }
 
 // All ranks of the view take part in it: so no view may have been decided that follows.

@@ -12,7 +12,6 @@ namespace {
 
 constexpr Micros kPoll = 300 * kMs;
 constexpr Micros kConnect = 2 * kSecond;  // as long as an attempt to reach the operator may take
-constexpr std::int64_t kUnixMs = 1'700'000'000'000;
 
 }  // namespace
 

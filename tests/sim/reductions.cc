@@ -15,7 +15,7 @@ using engine::Retained;
 
 constexpr int kSlow = 120;           // per thousand: rings whose calls take their time
 constexpr int kLostWithGiver = 400;  // what one has given that is gone now has not come
-constexpr std::size_t kRemembered = 16;
+constexpr std::size_t kRecentKept = 16;
 
 std::uint64_t Mix(std::uint64_t a, std::uint64_t b) {
   a = (a ^ (b + 0x9E3779B97F4A7C15ull + (a << 6) + (a >> 2))) * 0xBF58476D1CE4E5B9ull;
@@ -282,7 +282,7 @@ void World::Publish(const WorkerPtr& worker, const engine::Retained& result) {
   const std::uint64_t value = end ? number : ValueOf(result.parts.front().data);
   worker->model = Mix(worker->model, Mix(number, value));
   worker->recent[number] = value;
-  if (worker->recent.size() > kRemembered) worker->recent.erase(worker->recent.begin());
+  if (worker->recent.size() > kRecentKept) worker->recent.erase(worker->recent.begin());
   if (result.response.kind() != program_[worker->done]) {
     Fail("I4: the script of " + Name(*worker) + " waits for operation " +
          std::to_string(worker->done) + " of step " + std::to_string(worker->step + 1) +

@@ -14,6 +14,9 @@ using Micros = std::int64_t;
 inline constexpr Micros kMs = 1000;
 inline constexpr Micros kSecond = 1000 * kMs;
 
+// The Unix time at which a simulation begins, in milliseconds.
+inline constexpr std::int64_t kUnixMs = 1'700'000'000'000;
+
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}

@@ -11,7 +11,6 @@ namespace ringmaster::app::sim {
 namespace {
 
 constexpr std::uint64_t kTooManyEvents = 400'000;
-constexpr std::int64_t kUnixMs = 1'700'000'000'000;
 constexpr int kWakesInVain = 3;
 
 int DrawPods(Random* random) {
