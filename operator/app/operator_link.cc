@@ -162,8 +162,8 @@ class Connection final : public StreamSink::Reactor {
 
   grpc::Status Take() {
     const ReportIntake::Result taken = intake_.Take(report_);
-    if (taken.verdict == ReportIntake::Verdict::kTaken) return grpc::Status::OK;
-    const bool unknown = taken.verdict == ReportIntake::Verdict::kUnknownPod;
+    if (taken.outcome == ReportIntake::Outcome::kTaken) return grpc::Status::OK;
+    const bool unknown = taken.outcome == ReportIntake::Outcome::kUnknownPod;
     return {unknown ? grpc::StatusCode::NOT_FOUND : grpc::StatusCode::INVALID_ARGUMENT, taken.why};
   }
   void OnAccepted(v1::OperatorNotice welcome) {
@@ -190,8 +190,7 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
     grpc::ServerBuilder builder;
     int port = 0;
     if (!tls_ && !IsLocalAddress(listen)) {
-      spdlog::warn("without TLS whatever reaches the port may pass for a sidecar listen={}",
-                   listen);
+      spdlog::warn("no TLS, any client can pass for a sidecar listen={}", listen);
     }
     builder.AddListeningPort(listen,
                              tls_ ? tls::ServerCredentials(*tls_, {.suffix = tls::kJobDomain})
@@ -243,7 +242,7 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
                                    v1::RecordReply* reply) override {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     if (std::string wrong = WhyNotItsJob(PeerOf(context), request->job_uid()); !wrong.empty()) {
-      spdlog::warn("message for the record refused error={}", logging::Value(wrong));
+      spdlog::warn("record message refused error={}", logging::Value(wrong));
       reactor->Finish({grpc::StatusCode::PERMISSION_DENIED, wrong});
       return reactor;
     }

@@ -27,9 +27,9 @@ std::vector<job::Stall> ParseStalls(const std::string& text) {
 
 ReportIntake::Result ReportIntake::Take(const v1::SidecarReport& report) {
   if (report.has_registration()) return Register(report.registration());
-  if (id_ == 0) return {Verdict::kInvalid, "the first report has to be a registration"};
+  if (id_ == 0) return {Outcome::kInvalid, "the first report has to be a registration"};
   const std::string wrong = TakeReport(report);
-  return {wrong.empty() ? Verdict::kTaken : Verdict::kInvalid, wrong};
+  return {wrong.empty() ? Outcome::kTaken : Outcome::kInvalid, wrong};
 }
 
 void ReportIntake::End() {
@@ -49,11 +49,11 @@ std::string ReportIntake::WhyNot(const v1::Registration& registration) const {
 }
 
 ReportIntake::Result ReportIntake::Register(const v1::Registration& registration) {
-  if (std::string wrong = WhyNot(registration); !wrong.empty()) return {Verdict::kInvalid, wrong};
+  if (std::string wrong = WhyNot(registration); !wrong.empty()) return {Outcome::kInvalid, wrong};
   if (!registry_->KnowsPodOf(job::FromProto(registration))) {
     // The cache may lag behind a new pod; its sidecar connects again until the pod is known.
     return {
-        Verdict::kUnknownPod,
+        Outcome::kUnknownPod,
         fmt::format("pod_name is \"{}\", pod_uid is \"{}\": the operator knows no such pod of job "
                     "{}/{} (yet)",
                     registration.pod_name(), registration.pod_uid(), registration.job_namespace(),

@@ -15,9 +15,9 @@ namespace ringmaster::app {
 
 class ReportIntake {
  public:
-  enum class Verdict { kTaken, kInvalid, kUnknownPod };
+  enum class Outcome { kTaken, kInvalid, kUnknownPod };
   struct Result {
-    Verdict verdict = Verdict::kTaken;
+    Outcome outcome = Outcome::kTaken;
     std::string why;  // why it was not taken
   };
   struct Peer {

@@ -59,13 +59,13 @@ Outcome<void> Machines::StartNodes(const std::filesystem::path& kubeconfig) {
 
 void Machines::Keep(std::shared_ptr<kube::KubeApi> api, const std::filesystem::path& kubeconfig,
                     std::function<void(const std::string&)> say) {
-  keeper_ =
-      std::make_unique<NodeKeeper>(&setup_, &machines_, std::move(api), kubeconfig, std::move(say));
+  restarter_ = std::make_unique<NodeRestarter>(&setup_, &machines_, std::move(api), kubeconfig,
+                                               std::move(say));
 }
 
 void Machines::Stop() {
   stop_.request_stop();
-  keeper_.reset();  // joins the threads
+  restarter_.reset();  // joins the threads
 }
 
 std::string Machines::EndByHand(const std::string& node) const {

@@ -14,7 +14,7 @@
 
 #include "operator/cli/hosts.h"
 #include "operator/cli/machine.h"
-#include "operator/cli/node_keeper.h"
+#include "operator/cli/node_restarter.h"
 #include "operator/cli/outcome.h"
 #include "operator/kube/kube_api.h"
 
@@ -54,7 +54,7 @@ class Machines {
   MachineSetup setup_;
   std::vector<Machine> machines_;  // the machines that are needed
   std::string address_;
-  std::unique_ptr<NodeKeeper> keeper_;  // last member: its threads use the others
+  std::unique_ptr<NodeRestarter> restarter_;  // last member: its threads use the others
 };
 
 }  // namespace ringmaster::cli

@@ -120,9 +120,9 @@ Outcome<void> Serve(const NodeCommandOptions& options, const fs::path& bin_dir,
   spdlog::info("node runs name={} address={}", options.name, options.address);
   ready(fmt::format("ready {} {}", getpid(), dir.path().string()));
   const kubelet::NodeResult result = (*node)->Await(kNodeGrace);
-  spdlog::info("node ends reason={} logs_sent={}", logging::Value(TextOf(result.end)),
+  spdlog::info("node ended reason={} all_logs_sent={}", logging::Value(TextOf(result.end)),
                result.logs_sent);
-  // Kept where nobody has the logs but this machine.
+  // The logs are kept if only this machine has them.
   RunDirectory::Clean(dir.path(), dir.ours(),
                       result.end == kubelet::NodeEnd::kAbandoned || !result.logs_sent);
   return {};

@@ -34,9 +34,9 @@ std::string OneLine(const std::string& text) {
 
 bool NodeRevival::Look(Sight sight, Time now) {
   if (stage_ == Stage::kTries) return false;
-  if (stage_ == Stage::kStands) {
-    if (now - standing_since_ >= kStableAfter) attempts_ = 0;
-    if (sight == Sight::kHeard || now - standing_since_ < kOldSight) return false;
+  if (stage_ == Stage::kRuns) {
+    if (now - running_since_ >= kProven) attempts_ = 0;
+    if (sight == Sight::kHeard || now - running_since_ < kOldSight) return false;
     if (sight == Sight::kGone)
       Wait(now, "its node process has ended", "it is started again");
     else
@@ -45,8 +45,8 @@ bool NodeRevival::Look(Sight sight, Time now) {
   }
   if (sight == Sight::kHeard) {
     Say("its node process is heard again");
-    stage_ = Stage::kStands;
-    standing_since_ = now;
+    stage_ = Stage::kRuns;
+    running_since_ = now;
     in_vain_ = 0;
     return false;
   }
@@ -60,8 +60,8 @@ void NodeRevival::Finish(const Attempt& attempt, Time now) {
   in_vain_ = in_vain ? in_vain_ + 1 : 0;
   if (attempt.end == Attempt::End::kStarted) {
     Say("its node process was started again");
-    stage_ = Stage::kStands;
-    standing_since_ = now;
+    stage_ = Stage::kRuns;
+    running_since_ = now;
   } else if (in_vain_ == kMostInVain) {
     Say(fmt::format("{}; that was so {} times: it is not tried again", OneLine(attempt.why),
                     in_vain_));

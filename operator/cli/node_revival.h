@@ -29,7 +29,7 @@ class NodeRevival {
   };
 
   // The node process runs since `now`.
-  NodeRevival(std::string host, Time now) : host_(std::move(host)), standing_since_(now) {}
+  NodeRevival(std::string host, Time now) : host_(std::move(host)), running_since_(now) {}
 
   // Returns true if an attempt should begin now; it is in progress until Finish.
   bool Look(Sight sight, Time now);
@@ -38,14 +38,14 @@ class NodeRevival {
   std::vector<std::string> TakeMessages();
 
  private:
-  enum class Stage { kStands, kWaits, kTries, kGivenUp };
+  enum class Stage { kRuns, kWaits, kTries, kGivenUp };
 
   void Wait(Time now, const std::string& why, const std::string& what);
   void Say(const std::string& what);
 
   const std::string host_;
-  Stage stage_ = Stage::kStands;
-  Time standing_since_, next_{};
+  Stage stage_ = Stage::kRuns;
+  Time running_since_, next_{};
   int attempts_ = 0;  // since the process last ran for long
   int in_vain_ = 0;   // attempts in a row that failed for a lasting reason
   std::string said_;  // the last message

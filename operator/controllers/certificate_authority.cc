@@ -42,7 +42,7 @@ kube::Result<tls::KeyPair> Read(const Json& secret, const std::string& ns, tls::
                                ns, kAuthoritySecret, wrong)});
   }
   if (info->not_after - now < kWarnBefore) {
-    spdlog::warn("the certificate authority expires within half a year secret={}/{}", ns,
+    spdlog::warn("certificate authority expires within half a year secret={}/{}", ns,
                  kAuthoritySecret);
   }
   return pair;
@@ -62,7 +62,7 @@ kube::Result<Json> Make(kube::KubeApi* api, const std::string& ns, tls::Time now
                         {{"tls.crt", kube::EncodeBase64(pair->certificate_pem)},
                          {"tls.key", kube::EncodeBase64(pair->key_pem)}}}};
   auto created = api->Create(kube::Secrets(), ns, secret);
-  if (created) spdlog::info("made a certificate authority secret={}/{}", ns, kAuthoritySecret);
+  if (created) spdlog::info("certificate authority created secret={}/{}", ns, kAuthoritySecret);
   return created;
 }
 

@@ -131,8 +131,8 @@ kube::Result<void> ChildObjects::KeepObject(const api::HorovodJob& job,
         {.type = kube::PatchType::kApply, .field_manager = api::kOperatorName, .force = true});
   }
   if (!written) return tl::unexpected(written.error());
-  spdlog::info("object of the job written job={} kind={} name={} was={}", job.Key(), resource.kind,
-               name, apply ? "wrong" : "missing");
+  spdlog::info("child object written job={} kind={} name={} was={}", job.Key(), resource.kind, name,
+               apply ? "wrong" : "missing");
   cache->Observe(*written);
   return {};
 }
@@ -152,7 +152,7 @@ kube::Result<void> ChildObjects::KeepSecret(const api::HorovodJob& job) {
                                             std::chrono::system_clock::now())
                                  : "there is none";
   if (!why.empty()) {
-    spdlog::info("new certificate job={} secret={} reason={}", job.Key(), name,
+    spdlog::info("certificate renewed job={} secret={} why={}", job.Key(), name,
                  logging::Value(why));
     if (auto written = WriteSecret(job, secret ? *secret : Json()); !written) return written;
   }

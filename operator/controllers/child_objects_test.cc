@@ -47,23 +47,23 @@ class ChildObjectsTest : public local::testing::OnEveryServer {
     options.authority = authority_;
     options.secret_check = std::chrono::milliseconds(0);
     options.watch_namespaces = {ns_};
-    keeper_ = std::make_unique<ChildObjects>(api_, options, [this](const std::string& key) {
+    child_objects_ = std::make_unique<ChildObjects>(api_, options, [this](const std::string& key) {
       const std::lock_guard lock(mu_);
       changed_.insert(key);
       wake_.notify_all();
     });
-    keeper_->Start();
-    for (runtime::Informer* informer : keeper_->informers()) {
+    child_objects_->Start();
+    for (runtime::Informer* informer : child_objects_->informers()) {
       ASSERT_TRUE(informer->WaitForSync(support::kPatience)) << informer->LastError();
     }
   }
   void TearDown() override {
-    if (keeper_ != nullptr) keeper_->Stop();
+    if (child_objects_ != nullptr) child_objects_->Stop();
   }
 
   std::vector<std::string> Keep() {
     std::vector<std::string> messages;
-    for (const kube::Error& problem : keeper_->Keep(job_).problems) {
+    for (const kube::Error& problem : child_objects_->Keep(job_).problems) {
       messages.push_back(problem.message);
     }
     return messages;
@@ -96,7 +96,7 @@ class ChildObjectsTest : public local::testing::OnEveryServer {
   std::mutex mu_;
   std::condition_variable wake_;
   std::set<std::string> changed_;
-  std::unique_ptr<ChildObjects> keeper_;
+  std::unique_ptr<ChildObjects> child_objects_;
 };
 
 TEST_P(ChildObjectsTest, MakesAllOfThem) {
@@ -226,9 +226,9 @@ TEST_P(ChildObjectsTest, WhatCanNotBeMadeIsSaid) {
 TEST_P(ChildObjectsTest, WithoutNetworkPoliciesNoneIsMadeOrWatched) {
   ChildObjectOptions options;
   options.network_policy.enabled = false;
-  ChildObjects keeper(api_, options, [](const std::string&) {});
-  EXPECT_EQ(keeper.informers().size(), 2u);
-  EXPECT_THAT(keeper.Keep(job_).problems, IsEmpty());
+  ChildObjects child_objects(api_, options, [](const std::string&) {});
+  EXPECT_EQ(child_objects.informers().size(), 2u);
+  EXPECT_THAT(child_objects.Keep(job_).problems, IsEmpty());
   EXPECT_FALSE(Get(kube::NetworkPolicies(), "digits-workers").contains("spec"));
   EXPECT_FALSE(Get(kube::Secrets(), "digits-tls").contains("data")) << "nor a Secret without TLS";
 }
@@ -288,7 +288,7 @@ class JobObjectCallsTest : public ChildObjectsTest {
  protected:
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(ChildObjectsTest::SetUp());
-    keeper_->Stop();
+    child_objects_->Stop();
     Begin();
   }
   // Starts anew, as an operator with empty caches.
@@ -296,7 +296,7 @@ class JobObjectCallsTest : public ChildObjectsTest {
     asked_ = std::make_shared<AskedApi>(api_);
     ChildObjectOptions options;
     options.authority = authority_;
-    keeper_ = std::make_unique<ChildObjects>(asked_, options, [](const std::string&) {});
+    child_objects_ = std::make_unique<ChildObjects>(asked_, options, [](const std::string&) {});
   }
   std::vector<std::string> Asked() { return asked_->Asked(); }
 
@@ -312,10 +312,10 @@ TEST_P(JobObjectCallsTest, WhatHasJustBeenWrittenIsNotWrittenAgain) {
 }
 
 TEST_P(JobObjectCallsTest, TheSecretIsLookedAtNowAndThenAndForAnotherJobAtOnce) {
-  EXPECT_EQ(keeper_->Keep(job_).look_again, std::chrono::minutes(10));
+  EXPECT_EQ(child_objects_->Keep(job_).look_again, std::chrono::minutes(10));
   Asked();
-  keeper_->Forget(job_.uid);
-  EXPECT_EQ(keeper_->Keep(job_).look_again, std::chrono::minutes(10));
+  child_objects_->Forget(job_.uid);
+  EXPECT_EQ(child_objects_->Keep(job_).look_again, std::chrono::minutes(10));
   EXPECT_THAT(Asked(), ElementsAre("get secrets"));
 }
 
@@ -333,8 +333,8 @@ TEST_P(JobObjectCallsTest, WhatCantBeReadIsNotReplaced) {
 }
 
 TEST_P(JobObjectCallsTest, OnlyObjectsOfTheOperatorsAreWatched) {
-  keeper_->Start();
-  for (runtime::Informer* informer : keeper_->informers()) {
+  child_objects_->Start();
+  for (runtime::Informer* informer : child_objects_->informers()) {
     ASSERT_TRUE(informer->WaitForSync(support::kPatience)) << informer->LastError();
   }
   const std::string ours = " app.kubernetes.io/managed-by=ringmaster";

@@ -150,7 +150,7 @@ std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
     const planner::Snapshot& snapshot, const planner::Decision& wishes) const {
   const api::HorovodJob& job = snapshot.job;
   scheduler::AdmissionRequest request{.job = job.Key(),
-                                      .standing = wishes.gang_standing,
+                                      .state = wishes.gang_state,
                                       .since = wishes.in_line_since,
                                       .near = NearnessOf(snapshot),
                                       .sizes = wishes.gang_sizes};

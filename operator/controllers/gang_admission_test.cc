@@ -52,7 +52,7 @@ TEST_F(GangAdmissionTest, GatedPodsThatFitTogetherMayStart) {
 
 TEST_F(GangAdmissionTest, AJobThatItsQueueHasAdmittedStandsInNoLine) {
   Cpus(0);
-  snapshot_.queue = kueue::Standing{.queue = "gpus", .stage = kueue::Stage::kAdmitted};
+  snapshot_.queue = kueue::QueueState{.queue = "gpus", .stage = kueue::Stage::kAdmitted};
   snapshot_.queue->pods = 2;
   snapshot_.queue->changes = std::make_shared<const kueue::PodChanges>();
   EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 2) << "without a gate";

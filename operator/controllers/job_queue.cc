@@ -96,7 +96,7 @@ JobQueue::Answer JobQueue::Look(const planner::Snapshot& snapshot) {
   const api::HorovodJob& job = snapshot.job;
   const auto unknown = [&job](const std::string& why) -> Answer {
     if (job.queue.empty()) return {};
-    return {kueue::UnknownStanding(job, why), kTryAgain};
+    return {kueue::UnknownQueueState(job, why), kTryAgain};
   };
   if (!options_.enabled) {
     return unknown("the operator runs without --kueue, so that nobody serves queues");
@@ -117,10 +117,10 @@ JobQueue::Answer JobQueue::Ask(const planner::Snapshot& snapshot) {
   if (live == nullptr && job.queue.empty()) return {};
   const auto problem = [&](const std::string& why) {
     spdlog::warn("workload not kept job={} error={}", job.Key(), logging::Value(why));
-    Answer answer = job.queue.empty() ? JudgeWithoutQueue(job) : Judge(job, live.get());
+    Answer answer = job.queue.empty() ? EvaluateWithoutQueue(job) : Evaluate(job, live.get());
     answer.look_again = kTryAgain;
-    const bool admitted = answer.standing && answer.standing->stage == kueue::Stage::kAdmitted;
-    if (answer.standing && !admitted) answer.standing->message += "; " + why;
+    const bool admitted = answer.state && answer.state->stage == kueue::Stage::kAdmitted;
+    if (answer.state && !admitted) answer.state->message += "; " + why;
     return answer;
   };
   if (live != nullptr && !IsOwnedBy(*live, job.uid)) {
@@ -140,8 +140,8 @@ JobQueue::Answer JobQueue::Ask(const planner::Snapshot& snapshot) {
     if (written.error().code != ErrorCode::kConflict) return problem(written.error().message);
   }
   if (!wanted) return problem(wanted.error().message);
-  if (job.queue.empty()) return JudgeWithoutQueue(job);
-  return Judge(job, workloads_.Get(job.ns, name).get());
+  if (job.queue.empty()) return EvaluateWithoutQueue(job);
+  return Evaluate(job, workloads_.Get(job.ns, name).get());
 }
 
 kube::Result<void> JobQueue::Write(const api::HorovodJob& job, const Json* live,
@@ -210,7 +210,7 @@ kube::Result<std::optional<kueue::Priority>> JobQueue::PriorityOf(const api::Hor
 }
 
 // While the Workload exists, pods of the job may use what it was granted.
-JobQueue::Answer JobQueue::JudgeWithoutQueue(const api::HorovodJob& job) {
+JobQueue::Answer JobQueue::EvaluateWithoutQueue(const api::HorovodJob& job) {
   const auto workload = workloads_.Get(job.ns, kueue::WorkloadName(job.name));
   if (workload == nullptr) return {};
   const kueue::WorkloadFacts facts = kueue::ReadWorkload(*workload);
@@ -218,22 +218,22 @@ JobQueue::Answer JobQueue::JudgeWithoutQueue(const api::HorovodJob& job) {
   return {kueue::LeavesQueue(facts), {}};
 }
 
-JobQueue::Answer JobQueue::Judge(const api::HorovodJob& job, const Json* workload) {
+JobQueue::Answer JobQueue::Evaluate(const api::HorovodJob& job, const Json* workload) {
   kueue::WorkloadFacts facts;
   if (workload != nullptr) facts = kueue::ReadWorkload(*workload);
-  Answer answer{kueue::StandingOf(job, workload == nullptr ? nullptr : &facts), {}};
-  if (answer.standing->stage != kueue::Stage::kAdmitted) return answer;
+  Answer answer{kueue::QueueStateOf(job, workload == nullptr ? nullptr : &facts), {}};
+  if (answer.state->stage != kueue::Stage::kAdmitted) return answer;
   const auto flavors = FlavorsOf(facts);
   const auto changes =
       flavors
           ? kueue::ChangesOf(*flavors, facts.updates, job.spec.worker.pod_template)
           : tl::expected<kueue::PodChanges, std::string>(tl::unexpected(flavors.error().message));
   if (changes) {
-    answer.standing->changes = std::make_shared<const kueue::PodChanges>(*changes);
+    answer.state->changes = std::make_shared<const kueue::PodChanges>(*changes);
   } else {
     // Running pods keep what they have.
-    answer = {kueue::UnknownStanding(job, changes.error()), kTryAgain};
-    answer.standing->reason = kueue::kAdmissionUnusable;
+    answer = {kueue::UnknownQueueState(job, changes.error()), kTryAgain};
+    answer.state->reason = kueue::kAdmissionUnusable;
   }
   return answer;
 }

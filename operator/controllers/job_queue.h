@@ -18,7 +18,7 @@
 #include "operator/controllers/pod_options.h"
 #include "operator/kube/kube_api.h"
 #include "operator/kueue/next_write.h"
-#include "operator/kueue/standing.h"
+#include "operator/kueue/queue_state.h"
 #include "operator/planner/snapshot.h"
 #include "operator/runtime/informer.h"
 
@@ -41,7 +41,7 @@ class JobQueue {
   bool HasAnswer() const;
 
   struct Answer {
-    std::optional<kueue::Standing> standing;  // absent: the job is in no queue
+    std::optional<kueue::QueueState> state;  // absent: the job is in no queue
     // When to look again if something could not be read or written.
     std::optional<std::chrono::milliseconds> look_again;
   };
@@ -55,8 +55,8 @@ class JobQueue {
   kube::Result<void> Write(const api::HorovodJob& job, const kube::Json* live,
                            const kueue::Write& write, api::Time now);
   Answer Ask(const planner::Snapshot& snapshot);
-  Answer JudgeWithoutQueue(const api::HorovodJob& job);
-  Answer Judge(const api::HorovodJob& job, const kube::Json* workload);
+  Answer EvaluateWithoutQueue(const api::HorovodJob& job);
+  Answer Evaluate(const api::HorovodJob& job, const kube::Json* workload);
   kube::Result<std::vector<kube::Json>> FlavorsOf(const kueue::WorkloadFacts& facts);
 
   const std::shared_ptr<kube::KubeApi> api_;

@@ -52,13 +52,13 @@ class JobQueueServersTest : public local::testing::OnEveryServer {
     const auto found = api_->Get(kube::Workloads(), ns_, kName);
     return found ? *found : Json();
   }
-  kueue::Standing Look() {
+  kueue::QueueState Look() {
     const auto answer = queue_->Look(snapshot_);
-    return answer.standing.value_or(kueue::Standing());
+    return answer.state.value_or(kueue::QueueState());
   }
   // Calls Look until the job has this state, and until everything that follows is written.
   void ComesTo(Stage stage, const std::string& words) {
-    kueue::Standing last;
+    kueue::QueueState last;
     EXPECT_TRUE(support::Until([&] {
       last = Look();
       return last.stage == stage && last.message.find(words) != std::string::npos;

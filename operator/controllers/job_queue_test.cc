@@ -29,15 +29,15 @@ class JobQueueTest : public testing::PartsTest {
   void TearDown() override {
     if (queue_of_job_ != nullptr) queue_of_job_->Stop();
   }
-  kueue::Standing Look() {
+  kueue::QueueState Look() {
     snapshot_.job = job_;
     const JobQueue::Answer answer = queue_of_job_->Look(snapshot_);
     look_again_ = answer.look_again.has_value();
-    EXPECT_TRUE(answer.standing);
-    return answer.standing.value_or(kueue::Standing());
+    EXPECT_TRUE(answer.state);
+    return answer.state.value_or(kueue::QueueState());
   }
   bool ComesTo(Stage stage, const std::string& words) {
-    kueue::Standing last;
+    kueue::QueueState last;
     const bool came = Until(
         [&] {
           last = Look();
@@ -79,12 +79,12 @@ class JobQueueTest : public testing::PartsTest {
 
 TEST_F(JobQueueTest, AnOperatorThatServesNoQueuesSaysSo) {
   Begin(false);
-  const kueue::Standing standing = Look();
-  EXPECT_EQ(standing.stage, Stage::kUnknown);
-  EXPECT_THAT(standing.message, HasSubstr("without --kueue"));
+  const kueue::QueueState state = Look();
+  EXPECT_EQ(state.stage, Stage::kUnknown);
+  EXPECT_THAT(state.message, HasSubstr("without --kueue"));
   job_.queue.clear();
   snapshot_.job = job_;
-  EXPECT_FALSE(queue_of_job_->Look(snapshot_).standing);
+  EXPECT_FALSE(queue_of_job_->Look(snapshot_).state);
 }
 
 TEST_F(JobQueueTest, WithoutKueueTheJobWaitsAndIsToldWhy) {
@@ -103,10 +103,10 @@ TEST_F(JobQueueTest, AnAdmissionBringsWhatTheFlavorWants) {
   MakeFlavor({{"pool", "spot"}});
   Admit(2);
   ASSERT_TRUE(ComesTo(Stage::kAdmitted, "2 of 2 pods"));
-  const kueue::Standing standing = Look();
-  EXPECT_EQ(standing.pods, 2);
-  ASSERT_NE(standing.changes, nullptr);
-  EXPECT_EQ(standing.changes->node_selector.at("pool"), "spot");
+  const kueue::QueueState state = Look();
+  EXPECT_EQ(state.pods, 2);
+  ASSERT_NE(state.changes, nullptr);
+  EXPECT_EQ(state.changes->node_selector.at("pool"), "spot");
 }
 
 // No other job could use this quota, and neither can this job.
@@ -185,7 +185,7 @@ TEST_F(JobQueueTest, AJobThatNamesNoQueueAnyMoreLosesItsWorkload) {
   ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
   job_.queue.clear();
   snapshot_.job = job_;
-  EXPECT_FALSE(queue_of_job_->Look(snapshot_).standing);
+  EXPECT_FALSE(queue_of_job_->Look(snapshot_).state);
   EXPECT_TRUE(Workload().is_null());
 }
 
@@ -199,12 +199,12 @@ TEST_F(JobQueueTest, AJobIsNotLetStartAgainByWhatItHadBeforeASuspension) {
   pod.deleting = true;
   snapshot_.pods = {pod};
   job_.status.conditions = {{"Suspended", true, "Suspended", "", "2026-01-31T11:00:00Z", 0}};
-  const kueue::Standing standing = Look();
-  EXPECT_EQ(standing.stage, Stage::kWaits);
-  EXPECT_EQ(standing.reason, kueue::kAdmissionGivenBack);
+  const kueue::QueueState state = Look();
+  EXPECT_EQ(state.stage, Stage::kWaits);
+  EXPECT_EQ(state.reason, kueue::kAdmissionGivenBack);
   EXPECT_FALSE(Workload().is_null()) << "a pod is left";
   // The status after that reconcile; then the last pod goes.
-  job_.status.conditions.front().reason = standing.reason;
+  job_.status.conditions.front().reason = state.reason;
   snapshot_.pods.clear();
   EXPECT_EQ(Look().stage, Stage::kLeaves);
   EXPECT_TRUE(Workload().is_null());
@@ -221,11 +221,11 @@ TEST_F(JobQueueTest, AJobThatNamesNoQueueAnyMoreLosesWhatWasAdmitted) {
   ASSERT_TRUE(ComesTo(Stage::kAdmitted, "2 of 2 pods"));
   snapshot_.pods = {planner::PodFacts()};
   job_.queue.clear();
-  const kueue::Standing standing = Look();
-  EXPECT_EQ(standing.stage, Stage::kLeaves);
-  EXPECT_THAT(standing.message, HasSubstr("queue gpus: the job names no queue any more"));
+  const kueue::QueueState state = Look();
+  EXPECT_EQ(state.stage, Stage::kLeaves);
+  EXPECT_THAT(state.message, HasSubstr("queue gpus: the job names no queue any more"));
   snapshot_.pods.clear();
-  EXPECT_FALSE(queue_of_job_->Look(snapshot_).standing);
+  EXPECT_FALSE(queue_of_job_->Look(snapshot_).state);
   EXPECT_TRUE(Workload().is_null());
 }
 

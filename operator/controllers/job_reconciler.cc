@@ -105,7 +105,7 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
     return false;
   }
   JobQueue::Answer in_queue = job_queue_->Look(*snapshot);
-  snapshot->queue = std::move(in_queue.standing);
+  snapshot->queue = std::move(in_queue.state);
   snapshot->grouped = pod_groups_ && MayUsePodGroup(*snapshot);
   const bool kept = KeepChildObjects(&*snapshot);
   if (in_queue.look_again) queue_->AddAfter(job.Key(), *in_queue.look_again);

@@ -8,16 +8,16 @@ namespace ringmaster::controllers {
 
 void JobStateCleaner::Forget(const std::string& key, const std::string& uid) {
   if (const std::string former = ReplaceUid(key, uid); !former.empty()) {
-    keepers_.records->Forget(former);
-    keepers_.backoff->Forget(former);
-    if (keepers_.child_objects != nullptr) keepers_.child_objects->Forget(former);
+    stores_.records->Forget(former);
+    stores_.backoff->Forget(former);
+    if (stores_.child_objects != nullptr) stores_.child_objects->Forget(former);
   }
-  keepers_.registry->Forget(key, uid);
+  stores_.registry->Forget(key, uid);
   if (!uid.empty()) return;
-  keepers_.observer->Forget(key);
+  stores_.observer->Forget(key);
   const std::size_t slash = key.find('/');
-  if (keepers_.metrics != nullptr) {
-    keepers_.metrics->Forget(key.substr(0, slash), key.substr(slash + 1));
+  if (stores_.metrics != nullptr) {
+    stores_.metrics->Forget(key.substr(0, slash), key.substr(slash + 1));
   }
 }
 

@@ -30,7 +30,7 @@ class JobStateCleaner {
     Metrics* metrics = nullptr;             // may be null
   };
 
-  explicit JobStateCleaner(const Stores& keepers) : keepers_(keepers) {}
+  explicit JobStateCleaner(const Stores& stores) : stores_(stores) {}
 
   // The job of this key now has `uid`, which is empty if there is none. Drops what is kept about a
   // job that had the key before.
@@ -39,7 +39,7 @@ class JobStateCleaner {
  private:
   std::string ReplaceUid(const std::string& key, const std::string& uid);
 
-  const Stores keepers_;
+  const Stores stores_;
   sync::Mutex mu_;
   // Uid of each job at its last reconcile, by key.
   std::map<std::string, std::string> uids_ GUARDED_BY(mu_);

@@ -40,7 +40,7 @@ void NodeWatcher::Start() {
   // A token that is refused (401) or unreadable says nothing about the operator's rights: the watch
   // retries, and the next token may work.
   if (!probe && probe.error().http_status == kHttpForbidden) {
-    return spdlog::warn("nodes can't be read, so nobody warns of their end error={}",
+    return spdlog::warn("nodes not readable, no early warning of their end error={}",
                         logging::Value(probe.error().message));
   }
   readable_ = true;

@@ -56,7 +56,7 @@ Served ServedPodGroups(kube::KubeApi& api, std::vector<std::string> namespaces,
     if (served) return *served;
     // A refusal may be temporary, except 403, which is about our rights.
     const bool last = asking >= kAskings || served.error().http_status == 403;
-    spdlog::warn("whether PodGroups are served is not known asking_again={} error={}", !last,
+    spdlog::warn("PodGroups support not known asking_again={} error={}", !last,
                  logging::Value(served.error().message));
     if (last || stop.stop_requested()) return std::nullopt;
     sync::Pause(stop, pause);

@@ -34,7 +34,7 @@ bool PodReleaser::ReleaseOrphans(const std::string& key) {
   bool ok = true;
   for (const auto& pod : orphans) {
     if (!uid.empty() && IsOwnedBy(*pod, uid)) continue;
-    spdlog::info("pod may go, its job is gone job={} pod={}", key, MetaField(*pod, "name"));
+    spdlog::info("pod released, its job is gone job={} pod={}", key, MetaField(*pod, "name"));
     ok = RemoveFinalizer(*api_, *pod).has_value() && ok;
   }
   return ok;

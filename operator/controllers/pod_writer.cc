@@ -79,13 +79,13 @@ bool PodWriter::CreateAll(const api::HorovodJob& job,
     }
     done += batch;
   }
-  TellCreated(job, made, creates.front().reason);
+  ReportCreated(job, made, creates.front().reason);
   if (failed == nullptr) {
     if (done < creates.size()) queue_->Add(job.Key());
     return true;
   }
   // One report covers all failures of one try.
-  TellNotCreated(job, planner::PodName(job.name, failed->index), failure);
+  ReportNotCreated(job, planner::PodName(job.name, failed->index), failure);
   const bool waits = backoff_->Waits(job, Needed::kPods);
   if (waits && failure.refused && granted < least) {
     for (const planner::PodDelete& pod : useless) Delete(job, pod);
@@ -106,8 +106,8 @@ bool PodWriter::IsStillWanted(const api::HorovodJob& job) const {
 }
 
 // One event for all pods: a thousand events would say no more.
-void PodWriter::TellCreated(const api::HorovodJob& job, const std::vector<Json>& made,
-                            const std::string& reason) {
+void PodWriter::ReportCreated(const api::HorovodJob& job, const std::vector<Json>& made,
+                              const std::string& reason) {
   constexpr std::size_t kNamed = 3;
   if (made.empty()) return;
   std::vector<std::string> names;
@@ -173,8 +173,8 @@ PodWriter::Attempt PodWriter::NotCreated(const api::HorovodJob& job,
   return {.refused = error};
 }
 
-void PodWriter::TellNotCreated(const api::HorovodJob& job, const std::string& pod,
-                               const Attempt& failed) {
+void PodWriter::ReportNotCreated(const api::HorovodJob& job, const std::string& pod,
+                                 const Attempt& failed) {
   // The pod is about to be gone, or has just gone: people need no event about that.
   if (failed.name_taken) return backoff_->NameIsTaken(job, pod);
   if (!failed.refused) return;
@@ -219,7 +219,7 @@ bool PodWriter::Relabel(const api::HorovodJob& job, const Json& pod, int index) 
                  logging::Value(patched ? "it is written without them" : patched.error().message));
     return false;
   }
-  spdlog::warn("labels of a pod were missing and are there again job={} pod={}", job.Key(), name);
+  spdlog::warn("pod relabelled job={} pod={}", job.Key(), name);
   pods_->Observe(*patched);
   return true;
 }
@@ -245,7 +245,7 @@ bool PodWriter::AdmitAll(const api::HorovodJob& job, const std::vector<planner::
     }
     // One report covers all failures of one try.
     if (refusal != nullptr) {
-      TellNotAdmitted(job, refused->name, *refusal);
+      ReportNotAdmitted(job, refused->name, *refusal);
       return backoff_->Waits(job, Needed::kGates);
     }
   }
@@ -254,8 +254,8 @@ bool PodWriter::AdmitAll(const api::HorovodJob& job, const std::vector<planner::
   return ok;
 }
 
-void PodWriter::TellNotAdmitted(const api::HorovodJob& job, const std::string& pod,
-                                const kube::Error& error) {
+void PodWriter::ReportNotAdmitted(const api::HorovodJob& job, const std::string& pod,
+                                  const kube::Error& error) {
   spdlog::warn("pod not admitted job={} pod={} error={}", job.Key(), pod,
                logging::Value(error.message));
   backoff_->Failed(job, Needed::kGates, error,
@@ -311,7 +311,7 @@ bool PodWriter::Annotate(const api::HorovodJob& job, const std::string& pod, con
   if (code == ErrorCode::kNotFound) return true;
   // The cache is behind and will catch up.
   if (code == ErrorCode::kConflict) return false;
-  spdlog::warn("pod not marked job={} pod={} error={}", job.Key(), pod,
+  spdlog::warn("pod not annotated job={} pod={} error={}", job.Key(), pod,
                logging::Value(patched.error().message));
   return false;
 }
@@ -345,7 +345,7 @@ bool PodWriter::Release(const api::HorovodJob& job, const planner::PodRelease& p
   }
   const auto removed = RemoveFinalizer(*api_, *object, pod.as_seen);
   if (removed) {
-    spdlog::info("pod may go job={} pod={} reason={}", job.Key(), pod.name,
+    spdlog::info("pod released job={} pod={} reason={}", job.Key(), pod.name,
                  logging::Value(pod.reason));
     return true;
   }

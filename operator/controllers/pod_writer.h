@@ -79,15 +79,15 @@ class PodWriter {
   Attempt Create(const api::HorovodJob& job, const planner::PodCreate& create);
   // nullopt: the gate is removed, or the pod is gone.
   std::optional<kube::Error> Admit(const api::HorovodJob& job, const planner::PodAdmit& pod);
-  void TellNotAdmitted(const api::HorovodJob& job, const std::string& pod,
-                       const kube::Error& error);
+  void ReportNotAdmitted(const api::HorovodJob& job, const std::string& pod,
+                         const kube::Error& error);
   bool IsStillWanted(const api::HorovodJob& job) const;
   bool IsEnough(const api::HorovodJob& job, std::size_t done) const;
-  void TellCreated(const api::HorovodJob& job, const std::vector<kube::Json>& made,
-                   const std::string& reason);
+  void ReportCreated(const api::HorovodJob& job, const std::vector<kube::Json>& made,
+                     const std::string& reason);
   Attempt NotCreated(const api::HorovodJob& job, const planner::PodCreate& create,
                      const kube::Error& error);
-  void TellNotCreated(const api::HorovodJob& job, const std::string& pod, const Attempt& failed);
+  void ReportNotCreated(const api::HorovodJob& job, const std::string& pod, const Attempt& failed);
   bool Relabel(const api::HorovodJob& job, const kube::Json& pod, int index);
 
   const std::shared_ptr<kube::KubeApi> api_;

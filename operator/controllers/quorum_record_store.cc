@@ -120,7 +120,7 @@ kube::Result<std::optional<membership::QuorumRecord>> QuorumRecordStore::Newest(
   return entry->state;
 }
 
-tl::unexpected<kube::Error> QuorumRecordStore::WhyNotFound(const JobIdentity& job, Entry& entry) {
+tl::unexpected<kube::Error> QuorumRecordStore::WhyNotCreated(const JobIdentity& job, Entry& entry) {
   entry.known = false;
   if (const auto loaded = Load(job, entry); !loaded) return tl::unexpected(loaded.error());
   const bool there = entry.state.has_value();
@@ -139,7 +139,7 @@ kube::Result<void> QuorumRecordStore::Bootstrap(const api::HorovodJob& job,
   if (!entry->state) {
     membership::QuorumRecord state = membership::NewRecord(view);
     state.lineage = membership::EpochLineage(view->epoch);
-    return Found(identity, *entry, state);
+    return CreateRecord(identity, *entry, state);
   }
   // The reports that led to the view were made for this lineage and no other.
   const membership::QuorumRecord& state = *entry->state;
@@ -178,13 +178,13 @@ void QuorumRecordStore::SetJobWriteHandler(std::function<void(const Json&)> hand
   job_written_ = std::move(handler);
 }
 
-kube::Result<void> QuorumRecordStore::Found(const JobIdentity& job, Entry& entry,
-                                            const membership::QuorumRecord& state) {
+kube::Result<void> QuorumRecordStore::CreateRecord(const JobIdentity& job, Entry& entry,
+                                                   const membership::QuorumRecord& state) {
   if (forgets_.lineages) return Write(job, entry, state);
   auto object = ReadJob(job);
   if (!object) return tl::unexpected(object.error());
   const std::uint64_t begun = BegunLineage(*object);
-  if (begun >= state.lineage) return WhyNotFound(job, entry);
+  if (begun >= state.lineage) return WhyNotCreated(job, entry);
   auto claimed = WriteBegun(job, std::move(*object), state.lineage);
   if (!claimed) return tl::unexpected(claimed.error());
   auto written = Write(job, entry, state);

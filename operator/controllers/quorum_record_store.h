@@ -74,9 +74,10 @@ class QuorumRecordStore {
   // Creates the record, after noting in the job's status that its lineage begins: an earlier record
   // of this epoch may have had another view, been lost, and have pods that know its view.
   // kConflict: that may be so.
-  kube::Result<void> Found(const JobIdentity& job, Entry& entry,
-                           const membership::QuorumRecord& state) REQUIRES(entry.mu);
-  tl::unexpected<kube::Error> WhyNotFound(const JobIdentity& job, Entry& entry) REQUIRES(entry.mu);
+  kube::Result<void> CreateRecord(const JobIdentity& job, Entry& entry,
+                                  const membership::QuorumRecord& state) REQUIRES(entry.mu);
+  tl::unexpected<kube::Error> WhyNotCreated(const JobIdentity& job, Entry& entry)
+      REQUIRES(entry.mu);
   // Writes the lineage to begin into the job's status and returns it; it is at least `lineage`.
   // kConflict: another client has written the status meanwhile.
   kube::Result<std::uint64_t> WriteLineage(const JobIdentity& job, std::uint64_t lineage,

@@ -173,7 +173,7 @@ membership::Message ProposalOf(const membership::ViewPtr& base) {
 }
 
 // The plain form of either view is larger than an API server accepts.
-TEST_P(QuorumRecordStoreServersTest, AJobOfAThousandPodsOfEightIsFoundedAndVotedOn) {
+TEST_P(QuorumRecordStoreServersTest, AJobOfAThousandPodsOfEightIsBootstrappedAndVotedOn) {
   const auto first = Large(1000, 8);
   ASSERT_GT(membership::EncodeView(*first).size(), std::size_t{1} << 20);
   const auto made = a_->Bootstrap(job_, first);

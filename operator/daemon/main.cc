@@ -108,14 +108,14 @@ int Run(const OperatorConfig& config, Signals* signals) {
   const ringmaster::logging::GrpcLines grpc_lines;
   auto client = LoadClientConfig(config.kubeconfig);
   if (!client) {
-    spdlog::error("no way to the API server error={}",
+    spdlog::error("API server not reachable error={}",
                   ringmaster::logging::Value(client.error().message));
     return static_cast<int>(ProcessExit::kNoApi);
   }
   if (config.clear_finalizers) {
     const auto api = ringmaster::kube::MakeKubeClient(*client);
     if (!api) {
-      spdlog::error("no way to the API server error={}",
+      spdlog::error("API server not reachable error={}",
                     ringmaster::logging::Value(api.error().message));
       return static_cast<int>(ProcessExit::kNoApi);
     }

@@ -100,7 +100,7 @@ PageSource::KnownToken PageSource::ReadToken(const Json& job) const {
   const auto read =
       inspection::SidecarTokenOfJob(api_.get(), fields::TextAt(job, "/metadata/namespace"), name);
   if (!read) {
-    spdlog::warn("the page can't ask the sidecars of a job job={} error={}", name,
+    spdlog::warn("page has no token for the sidecars job={} error={}", name,
                  logging::Value(read.error().message));
     return {"", now_() + kAskedAgain};
   }

@@ -136,7 +136,7 @@ TEST(JobTraceTest, TheRankThatTheOthersWaitedForIsNamed) {
             "Rank 2 (p2) was the last in 8 of 10 operations: the others waited 0.319 s for it.\n");
 }
 
-TEST(JobTraceTest, AnOperationThatARankDoesNotTellOfIsNotJudged) {
+TEST(JobTraceTest, AnOperationThatARankDoesNotTellOfIsNotEvaluated) {
   Pod first("p0", 0, "m"), second("p1", 1, "m");
   first.Operation(1, 0, 50'000, 51'000);
   EXPECT_EQ(LayTogether({first.Read(), second.Read()}).operations, 0);

@@ -142,8 +142,8 @@ Write WhileWaiting(const Json& live, const Json& wanted, const WorkloadFacts& fa
   return {Kind::kChange, std::move(patch), "the job asks for something else"};
 }
 
-// The job can't use this admission (StandingOf decides the same way): it asks for another one when
-// its pods have gone.
+// The job can't use this admission (QueueStateOf decides the same way): it asks for another one
+// when its pods have gone.
 bool IsOfNoUse(const JobNeeds& needs, const WorkloadFacts& facts, const Json& wanted) {
   return facts.quota_reserved && (facts.queue != fields::TextAt(wanted, "/spec/queueName") ||
                                   facts.Granted() < needs.least);

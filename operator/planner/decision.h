@@ -150,7 +150,7 @@ struct Decision {
   // Numbers of waiting pods (gated pods by index, then creates) that are of use together,
   // ascending, and since when the job has stood in line for them.
   std::vector<int> gang_sizes;
-  scheduler::Standing gang_standing = scheduler::Standing::kWaits;
+  scheduler::GangState gang_state = scheduler::GangState::kWaits;
   Time in_line_since;
   // Pods of the job, which has yet to start, stand Pending so that an autoscaler makes nodes.
   bool calls_for_nodes = false;

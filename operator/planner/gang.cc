@@ -259,9 +259,9 @@ void Admit(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDr
   const bool may_grow = !next_growth || in.now >= *next_growth;
   out.gang_sizes = SizesOfUse(in, candidates, may_grow);
   out.in_line_since = InLineSince(in);
-  out.gang_standing = candidates.started == 0                  ? scheduler::Standing::kWaits
-                      : candidates.started < LeastTogether(in) ? scheduler::Standing::kShort
-                                                               : scheduler::Standing::kRuns;
+  out.gang_state = candidates.started == 0                  ? scheduler::GangState::kWaits
+                   : candidates.started < LeastTogether(in) ? scheduler::GangState::kShort
+                                                            : scheduler::GangState::kRuns;
   int admitted = 0;
   for (const int size : out.gang_sizes) {
     if (size <= in.gang_fit->fit) admitted = size;

@@ -170,11 +170,11 @@ TEST_F(GiveBackTest, HowManyPodsHaveToBeMadeIsWhatTheLeastLacks) {
   EXPECT_EQ(decision.creates.size(), 3u);
   EXPECT_EQ(decision.least_creates, 1);
   EXPECT_EQ(decision.useless_alone.size(), 3u);
-  EXPECT_EQ(decision.gang_standing, scheduler::Standing::kShort);
+  EXPECT_EQ(decision.gang_state, scheduler::GangState::kShort);
   in_.job.spec.elastic_policy.min_replicas = 3;
   EXPECT_EQ(Plan(in_).least_creates, 0) << "enough of them stand";
   EXPECT_TRUE(Plan(in_).useless_alone.empty());
-  EXPECT_EQ(Plan(in_).gang_standing, scheduler::Standing::kRuns);
+  EXPECT_EQ(Plan(in_).gang_state, scheduler::GangState::kRuns);
 }
 
 TEST_F(GiveBackTest, WhatCanNotBeMadeNowAsksForNoRoom) {

@@ -218,7 +218,7 @@ TEST(FinishingTest, OnePodMayTakeMuchLongerToEndThanTheOther) {
   EXPECT_FALSE(Plan(world.in).status.Is("Failed"));
 }
 
-TEST(FinishingTest, NothingIsFoundedFromTheReadyPods) {
+TEST(FinishingTest, NothingIsBootstrappedFromTheReadyPods) {
   World world(1);
   world.Running(0).Ready(0);
   world.in.job.status.finished_epoch = membership::MakeEpoch(1, 1);

@@ -194,7 +194,7 @@ struct EndCase {
 
 class PodEnd : public testing::TestWithParam<EndCase> {};
 
-TEST_P(PodEnd, IsJudgedByWhoseFaultItWas) {
+TEST_P(PodEnd, IsEvaluatedByItsCause) {
   World world = World::Training(3);
   world.End(1, PodPhase::kFailed, GetParam().exit_code, GetParam().reason);
   const Decision out = Plan(world.in);

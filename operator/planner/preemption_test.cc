@@ -224,7 +224,7 @@ TEST_F(WholeJobPlanTest, ItStandsInLineAgainOnceTheyHaveGone) {
   world_.in.gang_fit = scheduler::GangFit{.fit = 0, .why = "no room"};
   decision = Look();
   EXPECT_THAT(Created(decision), ElementsAre(0, 1));
-  EXPECT_EQ(decision.gang_standing, scheduler::Standing::kWaits);
+  EXPECT_EQ(decision.gang_state, scheduler::GangState::kWaits);
   EXPECT_EQ(decision.in_line_since, *api::ParseTime("2026-01-31T11:00:00Z"));
   EXPECT_FALSE(decision.holding);
   EXPECT_TRUE(Preempted().status);

@@ -22,7 +22,7 @@ bool HaveAgreedToEnd(const Snapshot& in) {
 }
 
 // Called for an ended pod: its exit still has to be evaluated, or decides about the job.
-bool IsToBeJudged(const Snapshot& in, const PodFacts& pod) {
+bool HasToBeEvaluated(const Snapshot& in, const PodFacts& pod) {
   if (!IsAccounted(in, pod.uid)) return true;
   return pod.phase == PodPhase::kSucceeded && (in.view == nullptr || InView(in, pod.uid));
 }
@@ -50,7 +50,7 @@ bool EndComesFirst(const Snapshot& in) {
   const auto is_alive = [](const PodFacts& pod) { return !pod.ended(); };
   if (std::any_of(in.pods.begin(), in.pods.end(), is_alive)) return agreed;
   return std::any_of(in.pods.begin(), in.pods.end(), [&](const PodFacts& pod) {
-    return IsToBeJudged(in, pod) && (agreed || !pod.leaving());
+    return HasToBeEvaluated(in, pod) && (agreed || !pod.leaving());
   });
 }
 
@@ -80,10 +80,10 @@ bool IsQueueTrouble(const Snapshot& in, const JobState& state) {
 
 void SetQueued(const Snapshot& in, const JobState& state, DecisionDraft& out) {
   if (!state.queued) return;
-  const kueue::Standing& queue = *in.queue;
+  const kueue::QueueState& queue = *in.queue;
   const api::Condition* before = in.job.status.Find("Scheduled");
   const bool news = before == nullptr || before->reason != queue.reason;
-  // That it waits, and why it has to go, is told with condition Suspended.
+  // Condition Suspended says that the job waits and why its pods leave, so the event belongs to it.
   if (news && IsQueueTrouble(in, state) && in.job.status.Is("Suspended")) {
     out.AddEvent(true, queue.reason, queue.message);
   }
@@ -92,7 +92,7 @@ void SetQueued(const Snapshot& in, const JobState& state, DecisionDraft& out) {
 
 std::string FewerByQueue(const Snapshot& in) {
   if (!in.queue) return "";
-  const kueue::Standing& queue = *in.queue;
+  const kueue::QueueState& queue = *in.queue;
   const bool fewer = queue.stage == Stage::kUnknown ||
                      (queue.stage == Stage::kAdmitted && queue.pods < in.job.WantedPods());
   return fewer ? queue.message : "";

@@ -34,7 +34,7 @@ class QueueTest : public testing::Test {
     }
   }
   void StandsAs(Stage stage, const std::string& reason, int pods = 0) {
-    in_.queue = kueue::Standing{
+    in_.queue = kueue::QueueState{
         .queue = "gpus", .stage = stage, .reason = reason, .message = "queue gpus: words"};
     in_.queue->pods = pods;
     if (stage == Stage::kAdmitted) {

@@ -249,7 +249,7 @@ void StartAgain(const Snapshot& in, JobState& state, const PodSets& pods, Stall&
   stall.message = fmt::format(
       "{}; ready pods needed for that: {}",
       begun ? "no living worker holds the job's state: it starts again from its checkpoint"
-            : "the first view could not be recorded: it is founded again",
+            : "the first view could not be recorded: the job bootstraps again",
       in.job.spec.elastic_policy.min_replicas);
   if (out.first_view == nullptr || !begun) return;
   out.AddEvent(

@@ -180,7 +180,7 @@ TEST(QuorumLossPlanTest, ALineageOfWhichNobodyKnowsAViewIsNotBegunTwice) {
   EXPECT_THAT(PodsOf(out.first_view), ElementsAre("digits-worker-0", "digits-worker-1"));
   // The job has never trained, so nothing is lost and nothing begins again.
   EXPECT_THAT(Reasons(out), testing::Not(testing::Contains("StartedAgain")));
-  EXPECT_THAT(out.status.Find("Rebuilding")->message, HasSubstr("founded again"));
+  EXPECT_THAT(out.status.Find("Rebuilding")->message, HasSubstr("bootstraps again"));
   job.in.job.status = out.status;
   job.in.view = out.first_view;
   EXPECT_EQ(Plan(job.in).status.restarts_from_checkpoint, 0);

@@ -80,7 +80,7 @@ TEST(RemoveEndedTest, OnlyThoseThatHaveEndedAndWhoseEndIsCountedGo) {
       << "one that lives, one that may be the job's success, one that goes already";
 }
 
-TEST(GrowTest, APodThatEndedWithZeroKeepsItsPlaceUntilItIsJudged) {
+TEST(GrowTest, APodThatEndedWithZeroKeepsItsPlaceUntilItIsEvaluated) {
   World world = World::Training(2);
   world.End(1, PodPhase::kSucceeded, 0);
   EXPECT_THAT(Plan(world.in).creates, IsEmpty());

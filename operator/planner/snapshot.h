@@ -17,7 +17,7 @@
 #include "common/membership/view.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/time.h"
-#include "operator/kueue/standing.h"
+#include "operator/kueue/queue_state.h"
 #include "operator/scheduler/admission.h"
 
 namespace ringmaster::planner {
@@ -160,7 +160,7 @@ struct Snapshot {
   std::uint64_t lineage = 0;
   std::vector<job::Rebuild> rebuilds;  // the newest known figures for each epoch, by epoch
   // What the job's Kueue queue allows it; absent: it is in no queue.
-  std::optional<kueue::Standing> queue;
+  std::optional<kueue::QueueState> queue;
   // How many of the waiting pods would find a node at the same time; absent: free capacity is not
   // tracked.
   std::optional<scheduler::GangFit> gang_fit;

@@ -54,7 +54,7 @@ TEST(BootstrapTest, RanksFollowTheTopologyOfTheNodes) {
 }
 
 // The record was deleted, and the operator was restarted: the pods of the view may only be late.
-TEST(BootstrapTest, AJobThatHasLostItsRecordIsNotFoundedBesideTheRingThatItHas) {
+TEST(BootstrapTest, AJobThatHasLostItsRecordIsNotBootstrappedBesideTheRingThatItHas) {
   World world(2);
   world.Running(0).Ready(0).Running(1).Ready(1);
   world.in.job.status.epoch = membership::MakeEpoch(1, 5);

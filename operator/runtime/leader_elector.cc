@@ -32,14 +32,14 @@ void LeaderElector::Start() {
     state_.last_try = Clock::now();
   }
   loop_ = std::jthread([this](std::stop_token stop) { Run(stop); });
-  guard_ = std::jthread([this](std::stop_token stop) { Guard(stop); });
+  deadline_thread_ = std::jthread([this](std::stop_token stop) { EnforceDeadline(stop); });
 }
 
 void LeaderElector::Stop() {
   if (!loop_.joinable()) return;
-  guard_.request_stop();
+  deadline_thread_.request_stop();
   loop_.request_stop();
-  guard_.join();
+  deadline_thread_.join();
   loop_.join();
   {
     const sync::MutexLock lock(&mu_);
@@ -66,7 +66,8 @@ void LeaderElector::Run(std::stop_token stop) {
       return Lose(fmt::format("{} holds the lease now",
                               election_.holder().empty() ? "nobody" : election_.holder()));
     }
-    // A leader whose answer came after the deadline does not begin to lead: the guard ends it.
+    // A leader whose answer came after the deadline does not begin to lead: EnforceDeadline ends
+    // it.
     const bool in_time = Clock::now() < election_.deadline();
     if (!led && election_.leading() && in_time) {
       spdlog::info("leading lease={}/{} identity={}", ns_, name_,
@@ -148,7 +149,7 @@ void LeaderElector::Publish(const std::string& error) {
   changed_.NotifyAll();
 }
 
-void LeaderElector::Guard(std::stop_token stop) {
+void LeaderElector::EnforceDeadline(std::stop_token stop) {
   std::string why;
   {
     sync::MutexLock lock(&mu_);

@@ -49,7 +49,7 @@ class LeaderElector {
   using Clock = Election::Clock;
 
   void Run(std::stop_token stop);
-  void Guard(std::stop_token stop);
+  void EnforceDeadline(std::stop_token stop);
   // Reads or writes the lease as Election asks; a write may follow the read.
   void Try();
   // Returns false if the lease could not be read.
@@ -72,7 +72,7 @@ class LeaderElector {
   State state_ GUARDED_BY(mu_);
   Clock::time_point deadline_ GUARDED_BY(mu_);  // while leading
   bool lost_ GUARDED_BY(mu_) = false;
-  std::jthread loop_, guard_;
+  std::jthread loop_, deadline_thread_;
 };
 
 }  // namespace ringmaster::runtime

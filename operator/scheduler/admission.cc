@@ -11,7 +11,7 @@ bool AskForTheSame(const AdmissionRequest& a, const AdmissionRequest& b) {
   const auto same = [](const auto& pod, const auto& other) {
     return PathOf(*pod) == PathOf(*other);
   };
-  return a.standing == b.standing && a.priority == b.priority && a.preempts == b.preempts &&
+  return a.state == b.state && a.priority == b.priority && a.preempts == b.preempts &&
          a.since == b.since && a.calls_alone == b.calls_alone && a.sizes == b.sizes &&
          a.near == b.near &&
          std::equal(a.pods.begin(), a.pods.end(), b.pods.begin(), b.pods.end(), same);
@@ -153,8 +153,8 @@ std::vector<WaitingJob*> Admission::InOrder() {
   std::stable_sort(order.begin(), order.end(), [this](const WaitingJob* a, const WaitingJob* b) {
     // A job for which others give up pods comes before the jobs that would get these pods.
     const auto rank = [this](const AdmissionRequest& r) {
-      const bool first = r.standing == Standing::kShort || takers_.Has(r.job);
-      return std::tuple(!first, -r.priority, r.standing == Standing::kRuns, r.since);
+      const bool first = r.state == GangState::kShort || takers_.Has(r.job);
+      return std::tuple(!first, -r.priority, r.state == GangState::kRuns, r.since);
     };
     return rank(a->request) < rank(b->request);
   });
@@ -216,7 +216,7 @@ void Admission::Decide(const std::vector<WaitingJob*>& order, Moment now) {
   for (WaitingJob* waiting : order) {
     waiting->answer.leavers.clear();
     topology_.Choose(waiting, takers_.Has(waiting->request.job));
-    if (waiting->request.standing == Standing::kRuns) {
+    if (waiting->request.state == GangState::kRuns) {
       run.push_back(waiting);
       continue;
     }

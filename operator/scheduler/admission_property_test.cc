@@ -332,9 +332,9 @@ class FakeCluster {
     const int have = static_cast<int>(started.size());
     job.asked_with = -1;
     if (missing.empty()) return admission_.Withdraw(request.job, started);
-    request.standing = have == 0          ? Standing::kWaits
-                       : have < job.least ? Standing::kShort
-                                          : Standing::kRuns;
+    request.state = have == 0          ? GangState::kWaits
+                    : have < job.least ? GangState::kShort
+                                       : GangState::kRuns;
     for (int i = 1; i <= static_cast<int>(missing.size()); ++i) {
       if (have + i >= job.least) request.sizes.push_back(i);
     }

@@ -141,7 +141,7 @@ TEST_F(AdmissionTest, WhoHasTooFewPodsComesBeforeEverybodyElse) {
   Occupy("x", 1);
   Ask(Request("large", 2, 2, 5, 2 * kLong));
   AdmissionRequest rest = Request("short", 1, 1);
-  rest.standing = Standing::kShort;
+  rest.state = GangState::kShort;
   Ask(rest);
   admission_.Pass(kBegin);
   EXPECT_EQ(Ask(rest).fit, 1) << "its two pods are of no use without the third";
@@ -154,7 +154,7 @@ class ReservationTest : public AdmissionTest {
   void LetAJobWait(int needs) {
     for (int i = 0; i < 3; ++i) Occupy("runs-" + std::to_string(i), 1, "ns/runs");
     Ask(Request("large", needs, needs, 5, kLong));
-    back_.standing = Standing::kRuns;
+    back_.state = GangState::kRuns;
     Ask(back_);
     admission_.Pass(kBegin);
   }
@@ -186,7 +186,7 @@ TEST_F(AdmissionTest, WhatIsLeftOfAGangThatIsMadeInSeveralLooksStaysItsOwn) {
   AdmissionRequest rest = Request("a", 4, 4);
   rest.pods.erase(rest.pods.begin(), rest.pods.begin() + 2);
   rest.sizes = {2};
-  rest.standing = Standing::kShort;
+  rest.state = GangState::kShort;
   EXPECT_EQ(admission_.Ask(rest, {"ns/a-0", "ns/a-1"}).fit, 2);
   EXPECT_FALSE(admission_.capacity().Place(Pod("other", 2)));
 }

@@ -27,7 +27,7 @@ struct Grows {
   int priority = 0;
   std::vector<int> sizes = {};  // useful numbers of additional pods; empty: any
   int gpus = 1, cpus = 0;       // of each pod
-  Standing standing = Standing::kRuns;
+  GangState state = GangState::kRuns;
 };
 
 struct Case {
@@ -54,7 +54,7 @@ class GrowthTable : public testing::TestWithParam<Case> {
   }
   AdmissionRequest Request(std::size_t at, const Grows& job) {
     AdmissionRequest request{.job = "ns/j" + std::to_string(at),
-                             .standing = job.standing,
+                             .state = job.state,
                              .priority = job.priority,
                              .since = kNow + std::chrono::seconds(at),
                              .sizes = job.sizes};
@@ -109,15 +109,15 @@ INSTANTIATE_TEST_SUITE_P(
              1000},
         Case{"WhoStartsComesBeforeWhoGrows",
              4,
-             {{1, 9}, {0, 4, 0, {3, 4}, 1, 0, Standing::kWaits}},
+             {{1, 9}, {0, 4, 0, {3, 4}, 1, 0, GangState::kWaits}},
              {1, 3}},
         Case{"AlsoWithTheOnlyPodThatIsFree",
              1,
-             {{1, 9}, {0, 4, 0, {}, 1, 0, Standing::kWaits}},
+             {{1, 9}, {0, 4, 0, {}, 1, 0, GangState::kWaits}},
              {0, 1}},
         Case{"AnImportantJobThatLacksAPodComesBeforeALessImportantStart",
              3,
-             {{4, 1, 5}, {0, 3, 0, {3}, 1, 0, Standing::kWaits}},
+             {{4, 1, 5}, {0, 3, 0, {3}, 1, 0, GangState::kWaits}},
              {1, 0}}),
     [](const auto& info) { return info.param.name; });
 

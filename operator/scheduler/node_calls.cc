@@ -72,7 +72,7 @@ bool NodeCalls::Lacks(WaitingJob* waiting, Moment now) {
 
 // A job that holds pods, which are of no use without the rest, calls without waiting for a turn.
 bool NodeCalls::NeedsTurn(const WaitingJob& waiting) const {
-  return waiting.request.standing == Standing::kWaits && calling_.count(waiting.request.job) == 0;
+  return waiting.request.state == GangState::kWaits && calling_.count(waiting.request.job) == 0;
 }
 
 // Pods that must be in one domain have to be told which, and the domain of a future node is

@@ -92,7 +92,7 @@ TEST_F(NodeCallsTest, AJobForWhichThereIsRoomDoesNotCall) {
 
 TEST_F(NodeCallsTest, AJobThatTrainsDoesNotCallForItsGrowth) {
   AdmissionRequest request = Request("a", 5);
-  request.standing = Standing::kRuns;
+  request.state = GangState::kRuns;
   Ask(request);
   (void)CallersAt(std::chrono::seconds(0));
   EXPECT_THAT(CallersAt(kLong), IsEmpty());
@@ -150,7 +150,7 @@ TEST_F(NodeCallsTest, WhoCanNotCallKeepsNobodyFromIt) {
 TEST_F(NodeCallsTest, WhoHoldsPodsOfNoUseAloneWaitsForNoTurn) {
   admission_.SetCalling("ns/other", true);
   AdmissionRequest request = Request("a", 5);
-  request.standing = Standing::kShort;
+  request.state = GangState::kShort;
   Ask(request);
   (void)CallersAt(std::chrono::seconds(0));
   EXPECT_THAT(CallersAt(kAfter), ElementsAre("ns/a"));

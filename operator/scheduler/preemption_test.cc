@@ -195,9 +195,9 @@ class PreemptionTest : public ::testing::Test {
     return request;
   }
   // Requests one pod of a job with priority 5.
-  static AdmissionRequest LacksOne(Standing standing) {
+  static AdmissionRequest LacksOne(GangState state) {
     AdmissionRequest request = Request("high", 1, 1, 5);
-    request.standing = standing;
+    request.state = state;
     return request;
   }
   GangFit Ask(const AdmissionRequest& request) { return admission_.Ask(request, {}); }
@@ -216,7 +216,7 @@ class PreemptionTest : public ::testing::Test {
     AdmissionRequest back = Request("low", 4, 1, 0);
     back.pods.erase(back.pods.begin(), back.pods.end() - pods);
     back.sizes.resize(static_cast<std::size_t>(pods));
-    back.standing = Standing::kRuns;
+    back.state = GangState::kRuns;
     return back;
   }
   Admission admission_;
@@ -267,7 +267,7 @@ TEST_F(PreemptionTest, AJobThatHasTooFewPodsDoesNotTakeWhatLeavesForAnother) {
   admission_.Pass(kNow);
   Leave(3, {2, 1, 0});
   AdmissionRequest few = Request("few", 1, 1, 0);
-  few.standing = Standing::kShort;
+  few.state = GangState::kShort;
   Ask(few);
   admission_.capacity().RemovePod("low-3");
   admission_.Pass(kNow);
@@ -285,13 +285,13 @@ TEST_F(PreemptionTest, AJobWhoseClassSaysNeverTakesNothing) {
 }
 
 TEST_F(PreemptionTest, AJobThatRunsDoesNotGrowAtTheCostOfOthers) {
-  Ask(LacksOne(Standing::kRuns));
+  Ask(LacksOne(GangState::kRuns));
   admission_.Pass(kNow);
   EXPECT_THAT(Demanded(), IsEmpty());
 }
 
 TEST_F(PreemptionTest, AJobThatHasTooFewPodsToTrainTakesWhatItLacks) {
-  Ask(LacksOne(Standing::kShort));
+  Ask(LacksOne(GangState::kShort));
   admission_.Pass(kNow);
   EXPECT_THAT(Demanded(), ElementsAre("low-3"));
 }
@@ -362,10 +362,10 @@ TEST_F(PreemptionTest, AJobThatIsRebuiltIsAskedForNothingAnyMore) {
 }
 
 TEST_F(PreemptionTest, AJobThatTrainsByNowTakesNothingAnyMore) {
-  Ask(LacksOne(Standing::kShort));
+  Ask(LacksOne(GangState::kShort));
   admission_.Pass(kNow);
   ASSERT_THAT(Demanded(), ElementsAre("low-3"));
-  Ask(LacksOne(Standing::kRuns));
+  Ask(LacksOne(GangState::kRuns));
   EXPECT_THAT(Demanded(), IsEmpty());
 }
 
@@ -374,7 +374,7 @@ TEST_F(PreemptionTest, ManyThatCanNotHaveEnoughKeepNobodyFromTakingPods) {
   admission_.Pass(kNow);
   for (int i = 0; i < 40; ++i) {
     AdmissionRequest vast = Request("vast-" + std::to_string(i), 3, 3, 9);
-    vast.standing = Standing::kShort;
+    vast.state = GangState::kShort;
     Ask(vast);
   }
   Ask(Request("late", 1, 1, 5));
@@ -399,7 +399,7 @@ TEST_F(PreemptionTest, WhatLeavesForNobodyAnyMoreIsAskedForByWhoCountsOnIt) {
   admission_.capacity().RemovePod("low-1");  // no further pod can be spared
   admission_.capacity().SetNode(Node("a", 3));
   AdmissionRequest first = Request("first", 1, 1, 9);
-  first.standing = Standing::kShort;
+  first.state = GangState::kShort;
   Ask(first);
   int passes = 0;
   for (; admission_.IsPassDue() && passes < 20; ++passes) admission_.Pass(kNow);

@@ -34,7 +34,7 @@ void Reservation::GrowBeside(WaitingJob* waiting, int target) {
 bool Reservation::IsInTheWayOf(const WaitingJob& waiting) const {
   const AdmissionRequest& request = waiting.request;
   if (job_ == nullptr || waiting.answer.fit >= request.Most()) return false;
-  if (request.standing != Standing::kRuns) return false;
+  if (request.state != GangState::kRuns) return false;
   if (refused_.count(waiting.shapes[waiting.answer.fit]) != 0) return false;
   return prospect_->Beside(request.job) < job_->request.Least();
 }

@@ -127,7 +127,7 @@ TEST_F(TopologyTest, LaterPodsGoWhereTheOthersAre) {
   Node("b1", "b", 2);
   Runs("j-0", "b1", 1, "ns/j");
   AdmissionRequest more = Request("j", 2, 1, true);
-  more.standing = Standing::kRuns;
+  more.state = GangState::kRuns;
   more.near.domain = "b";
   EXPECT_EQ(Ask(more).fit, 1);
   EXPECT_EQ(Free("a1"), 8);

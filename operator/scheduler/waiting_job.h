@@ -13,7 +13,7 @@
 
 namespace ringmaster::scheduler {
 
-enum class Standing {
+enum class GangState {
   kWaits,  // has no pods
   kShort,  // has some, and too few to train
   kRuns,   // has enough, and wants more
@@ -29,7 +29,7 @@ struct Nearness {
 
 struct AdmissionRequest {
   std::string job;  // namespace/name
-  Standing standing = Standing::kWaits;
+  GangState state = GangState::kWaits;
   int priority = 0;       // higher ones come first
   bool preempts = false;  // it may take pods from less important jobs
   // Its pods have stood Pending in vain: when they do so again, no other job's pods do.
@@ -63,7 +63,7 @@ struct WaitingJob {
   bool Satisfied() const {
     return answer.decided && answer.fit == static_cast<int>(request.pods.size());
   }
-  bool CanNotStart() const { return answer.fit == 0 && request.standing != Standing::kRuns; }
+  bool CanNotStart() const { return answer.fit == 0 && request.state != GangState::kRuns; }
 };
 
 }  // namespace ringmaster::scheduler

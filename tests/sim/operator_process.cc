@@ -50,7 +50,7 @@ std::string OperatorProcess::Take(std::uint64_t stream, const v1::SidecarReport&
                                        .sink = std::make_shared<StreamSink>(send)});
   }
   const ReportIntake::Result taken = intake->Take(report);
-  if (taken.verdict == ReportIntake::Verdict::kTaken) return "";
+  if (taken.outcome == ReportIntake::Outcome::kTaken) return "";
   StreamEnded(stream);
   return taken.why;
 }

@@ -1,4 +1,4 @@
-#include "operator/kueue/standing.h"
+#include "operator/kueue/queue_state.h"
 
 #include <gmock/gmock.h>
 
@@ -16,9 +16,9 @@ using testing::QueuedJob;
 using testing::SetCondition;
 using testing::Waiting;
 
-Standing Judge(const Json& workload) {
+QueueState Evaluate(const Json& workload) {
   const WorkloadFacts facts = ReadWorkload(workload);
-  return StandingOf(QueuedJob(), &facts);
+  return QueueStateOf(QueuedJob(), &facts);
 }
 
 struct Case {
@@ -29,14 +29,14 @@ struct Case {
   const char* words;
 };
 
-class StandingTest : public ::testing::TestWithParam<Case> {};
+class QueueStateTest : public ::testing::TestWithParam<Case> {};
 
-TEST_P(StandingTest, IsWhatTheConditionsMean) {
-  const Standing standing = Judge(GetParam().workload());
-  EXPECT_EQ(standing.stage, GetParam().stage);
-  EXPECT_EQ(standing.reason, GetParam().reason);
-  EXPECT_THAT(standing.message, HasSubstr("queue gpus: "));
-  EXPECT_THAT(standing.message, HasSubstr(GetParam().words));
+TEST_P(QueueStateTest, IsWhatTheConditionsMean) {
+  const QueueState state = Evaluate(GetParam().workload());
+  EXPECT_EQ(state.stage, GetParam().stage);
+  EXPECT_EQ(state.reason, GetParam().reason);
+  EXPECT_THAT(state.message, HasSubstr("queue gpus: "));
+  EXPECT_THAT(state.message, HasSubstr(GetParam().words));
 }
 
 Json WithCondition(Json workload, const char* type, bool on, const char* message = "words") {
@@ -50,7 +50,7 @@ Json With(Json workload, const char* pointer, const Json& value) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Cases, StandingTest,
+    Cases, QueueStateTest,
     ::testing::Values(
         Case{"New", [] { return Waiting(QueuedJob()); }, Stage::kWaits, kWaitingForQueue,
              "not looked at"},
@@ -101,34 +101,34 @@ INSTANTIATE_TEST_SUITE_P(
              Stage::kWaits, kAdmissionUnusable, "flavours without topologyName"}),
     [](const auto& info) { return info.param.name; });
 
-TEST(StandingOfTest, AJobWithoutAWorkloadHasNoPods) {
-  EXPECT_EQ(StandingOf(QueuedJob(), nullptr).stage, Stage::kLeaves);
+TEST(QueueStateOfTest, AJobWithoutAWorkloadHasNoPods) {
+  EXPECT_EQ(QueueStateOf(QueuedJob(), nullptr).stage, Stage::kLeaves);
 }
 
-TEST(StandingOfTest, WhatWasAdmittedBeforeASuspensionIsNotTheJobsAnyMore) {
+TEST(QueueStateOfTest, WhatWasAdmittedBeforeASuspensionIsNotTheJobsAnyMore) {
   const auto stage_after = [](const std::string& reason) {
     api::HorovodJob job = QueuedJob();
     job.status.conditions.push_back({"Suspended", true, reason, "", "2026-01-31T11:00:00Z", 0});
     const WorkloadFacts facts = ReadWorkload(AdmittedWith(job, 4));
-    return StandingOf(job, &facts).stage;
+    return QueueStateOf(job, &facts).stage;
   };
   EXPECT_EQ(stage_after("Suspended"), Stage::kWaits);
   EXPECT_EQ(stage_after(kAdmissionGivenBack), Stage::kWaits);
   EXPECT_EQ(stage_after(kWaitingForQueue), Stage::kAdmitted) << "this one is new";
 }
 
-TEST(StandingOfTest, SinceWhenItIsEvictedIsKnown) {
+TEST(QueueStateOfTest, SinceWhenItIsEvictedIsKnown) {
   Json workload = Evicted(AdmittedWith(QueuedJob(), 4), "Preempted");
   for (Json& condition : workload["status"]["conditions"]) {
     condition["lastTransitionTime"] = "2026-01-31T12:00:00Z";
   }
-  EXPECT_EQ(Judge(workload).evicted_at, api::ParseTime("2026-01-31T12:00:00Z"));
+  EXPECT_EQ(Evaluate(workload).evicted_at, api::ParseTime("2026-01-31T12:00:00Z"));
 }
 
-TEST(StandingOfTest, WhatIsNotNeededAnyMoreIsNotGranted) {
+TEST(QueueStateOfTest, WhatIsNotNeededAnyMoreIsNotGranted) {
   const Json workload = With(AdmittedWith(QueuedJob(), 4), "/status/reclaimablePods",
                              {{{"name", kPodSet}, {"count", 1}}});
-  EXPECT_EQ(Judge(workload).pods, 3);
+  EXPECT_EQ(Evaluate(workload).pods, 3);
 }
 
 }  // namespace

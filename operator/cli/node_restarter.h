@@ -24,16 +24,17 @@
 
 namespace ringmaster::cli {
 
-class NodeKeeper {
+class NodeRestarter {
  public:
   using Say = std::function<void(const std::string&)>;
 
   // The node process of each of `machines` is running. When the stop of `setup` is requested, the
   // threads end soon.
-  NodeKeeper(MachineSetup* setup, std::vector<Machine>* machines,
-             std::shared_ptr<kube::KubeApi> api, const std::filesystem::path& kubeconfig, Say say);
+  NodeRestarter(MachineSetup* setup, std::vector<Machine>* machines,
+                std::shared_ptr<kube::KubeApi> api, const std::filesystem::path& kubeconfig,
+                Say say);
   // The stop must have been requested before.
-  ~NodeKeeper();
+  ~NodeRestarter();
 
  private:
   struct Result {

@@ -27,7 +27,7 @@ inline constexpr char kQueueUnavailable[] = "QueueUnavailable";
 inline constexpr char kAdmissionUnusable[] = "AdmissionUnusable";
 inline constexpr char kAdmissionGivenBack[] = "AdmissionGivenBack";
 
-struct Standing {
+struct QueueState {
   std::string queue;
   Stage stage = Stage::kUnknown;
   std::string reason;                   // one of the above; empty for kAdmitted
@@ -43,14 +43,14 @@ struct Standing {
 // pods again before the earlier pods have gone: its request may have changed meanwhile.
 bool GivesUpAdmission(const api::HorovodJob& job);
 // `workload` is null if there is none (any more). For kAdmitted, `changes` is left null.
-Standing StandingOf(const api::HorovodJob& job, const WorkloadFacts* workload);
+QueueState QueueStateOf(const api::HorovodJob& job, const WorkloadFacts* workload);
 // The job names no queue, but has an admission by this Workload.
-Standing LeavesQueue(const WorkloadFacts& workload);
+QueueState LeavesQueue(const WorkloadFacts& workload);
 // The Workload of an earlier job with this name has not been deleted yet.
-Standing WaitsForEarlier(const api::HorovodJob& job, const std::string& workload);
+QueueState WaitsForEarlier(const api::HorovodJob& job, const std::string& workload);
 // The state of the queue can't be found out. `why` is for people.
-Standing UnknownStanding(const api::HorovodJob& job, const std::string& why);
+QueueState UnknownQueueState(const api::HorovodJob& job, const std::string& why);
 // The admission can't be applied to pods.
-Standing UnusableAdmission(const api::HorovodJob& job, const std::string& why);
+QueueState UnusableAdmission(const api::HorovodJob& job, const std::string& why);
 
 }  // namespace ringmaster::kueue

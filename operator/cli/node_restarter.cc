@@ -1,4 +1,4 @@
-#include "operator/cli/node_keeper.h"
+#include "operator/cli/node_restarter.h"
 
 #include <pthread.h>
 
@@ -25,9 +25,9 @@ NodeRevival::Attempt Failed(const std::string& why) {
 
 }  // namespace
 
-NodeKeeper::NodeKeeper(MachineSetup* setup, std::vector<Machine>* machines,
-                       std::shared_ptr<kube::KubeApi> api, const std::filesystem::path& kubeconfig,
-                       Say say)
+NodeRestarter::NodeRestarter(MachineSetup* setup, std::vector<Machine>* machines,
+                             std::shared_ptr<kube::KubeApi> api,
+                             const std::filesystem::path& kubeconfig, Say say)
     : setup_(setup),
       machines_(machines),
       api_(std::move(api)),
@@ -38,13 +38,13 @@ NodeKeeper::NodeKeeper(MachineSetup* setup, std::vector<Machine>* machines,
   thread_ = std::jthread([this] { Run(setup_->stop()); });
 }
 
-NodeKeeper::~NodeKeeper() {
+NodeRestarter::~NodeRestarter() {
   thread_.join();
   work_.clear();  // joins the threads
 }
 
-void NodeKeeper::Run(const std::stop_token& stop) {
-  pthread_setname_np(pthread_self(), "node-keeper");
+void NodeRestarter::Run(const std::stop_token& stop) {
+  pthread_setname_np(pthread_self(), "node-restarter");
   while (!stop.stop_requested()) {
     const auto next = Clock::now() + kNodeCheckPeriod;
     TakeResults();
@@ -57,7 +57,7 @@ void NodeKeeper::Run(const std::stop_token& stop) {
   }
 }
 
-void NodeKeeper::TakeResults() {
+void NodeRestarter::TakeResults() {
   std::deque<Result> results;
   {
     const sync::MutexLock lock(&mu_);
@@ -69,14 +69,14 @@ void NodeKeeper::TakeResults() {
   }
 }
 
-void NodeKeeper::Tend(const RunNodes& seen) {
+void NodeRestarter::Tend(const RunNodes& seen) {
   for (Machine& machine : *machines_) {
     const auto sight = SightOf(seen, machine.node);
     if (revivals_.at(machine.node).Look(sight, Clock::now())) Begin(&machine);
   }
 }
 
-void NodeKeeper::Begin(Machine* machine) {
+void NodeRestarter::Begin(Machine* machine) {
   work_[machine->node] = std::jthread([this, machine] {
     pthread_setname_np(pthread_self(), "host");
     auto attempt = Try(machine);
@@ -87,7 +87,7 @@ void NodeKeeper::Begin(Machine* machine) {
 }
 
 // Repeats all steps, because the machine may have been reinstalled without the programs.
-NodeRevival::Attempt NodeKeeper::Try(Machine* machine) {
+NodeRevival::Attempt NodeRestarter::Try(Machine* machine) {
   machine->has_programs = false;
   if (auto looked = setup_->Look(machine); !looked) return Failed(looked.error().message);
   if (auto installed = setup_->Install(machine); !installed)
@@ -99,7 +99,7 @@ NodeRevival::Attempt NodeKeeper::Try(Machine* machine) {
                      : NodeRevival::Attempt::End::kRanAllTheTime};
 }
 
-void NodeKeeper::Report() {
+void NodeRestarter::Report() {
   for (auto& [node, revival] : revivals_) {
     const auto messages = revival.TakeMessages();
     std::for_each(messages.begin(), messages.end(), say_);

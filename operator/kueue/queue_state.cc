@@ -1,19 +1,19 @@
-#include "operator/kueue/standing.h"
+#include "operator/kueue/queue_state.h"
 
 #include <fmt/format.h>
 
 namespace ringmaster::kueue {
 namespace {
 
-Standing Of(const api::HorovodJob& job, Stage stage, const char* reason,
-            const std::string& message) {
+QueueState Of(const api::HorovodJob& job, Stage stage, const char* reason,
+              const std::string& message) {
   return {.queue = job.queue,
           .stage = stage,
           .reason = reason,
           .message = fmt::format("queue {}: {}", job.queue, message)};
 }
 
-Standing Waits(const api::HorovodJob& job, const WorkloadFacts& workload) {
+QueueState Waits(const api::HorovodJob& job, const WorkloadFacts& workload) {
   std::string message = workload.message;
   if (!workload.active) {
     message = fmt::format("Workload {} is deactivated (spec.active is false)", workload.name);
@@ -36,7 +36,7 @@ std::string WhyNoUse(const api::HorovodJob& job, const WorkloadFacts& workload) 
   return "";
 }
 
-Standing Admitted(const api::HorovodJob& job, const WorkloadFacts& workload) {
+QueueState Admitted(const api::HorovodJob& job, const WorkloadFacts& workload) {
   if (const std::string why = WhyNoUse(job, workload); !why.empty()) {
     return Of(job, Stage::kLeaves, kWaitingForQueue, why);
   }
@@ -47,11 +47,11 @@ Standing Admitted(const api::HorovodJob& job, const WorkloadFacts& workload) {
                          fmt::join(workload.flavors, ", ")));
   }
   const int pods = workload.Granted();
-  Standing standing = Of(job, Stage::kAdmitted, "",
-                         fmt::format("{} of {} pods are admitted by ClusterQueue {}", pods,
-                                     job.WantedPods(), workload.cluster_queue));
-  standing.pods = pods;
-  return standing;
+  QueueState state = Of(job, Stage::kAdmitted, "",
+                        fmt::format("{} of {} pods are admitted by ClusterQueue {}", pods,
+                                    job.WantedPods(), workload.cluster_queue));
+  state.pods = pods;
+  return state;
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ bool GivesUpAdmission(const api::HorovodJob& job) {
          (suspended->reason == "Suspended" || suspended->reason == kAdmissionGivenBack);
 }
 
-Standing LeavesQueue(const WorkloadFacts& workload) {
+QueueState LeavesQueue(const WorkloadFacts& workload) {
   return {.queue = workload.queue,
           .stage = Stage::kLeaves,
           .reason = kAdmissionGivenBack,
@@ -71,7 +71,7 @@ Standing LeavesQueue(const WorkloadFacts& workload) {
                                  workload.queue)};
 }
 
-Standing StandingOf(const api::HorovodJob& job, const WorkloadFacts* workload) {
+QueueState QueueStateOf(const api::HorovodJob& job, const WorkloadFacts* workload) {
   if (workload == nullptr || workload->deleting || workload->finished) {
     return Of(job, Stage::kLeaves, kWaitingForQueue, "the job has no Workload in it yet");
   }
@@ -81,9 +81,9 @@ Standing StandingOf(const api::HorovodJob& job, const WorkloadFacts* workload) {
               "the next admission follows when its pods have gone");
   }
   if (workload->evicted && workload->quota_reserved) {
-    Standing standing = Of(job, Stage::kLeaves, kEvictedByQueue, workload->eviction);
-    standing.evicted_at = workload->evicted_at;
-    return standing;
+    QueueState state = Of(job, Stage::kLeaves, kEvictedByQueue, workload->eviction);
+    state.evicted_at = workload->evicted_at;
+    return state;
   }
   if (!workload->quota_reserved || !workload->admitted) return Waits(job, *workload);
   if (!workload->active) {
@@ -93,16 +93,16 @@ Standing StandingOf(const api::HorovodJob& job, const WorkloadFacts* workload) {
   return Admitted(job, *workload);
 }
 
-Standing WaitsForEarlier(const api::HorovodJob& job, const std::string& workload) {
+QueueState WaitsForEarlier(const api::HorovodJob& job, const std::string& workload) {
   return Of(job, Stage::kWaits, kWaitingForQueue,
             fmt::format("Workload {} of an earlier job of this name is about to go", workload));
 }
 
-Standing UnknownStanding(const api::HorovodJob& job, const std::string& why) {
+QueueState UnknownQueueState(const api::HorovodJob& job, const std::string& why) {
   return Of(job, Stage::kUnknown, kQueueUnavailable, why);
 }
 
-Standing UnusableAdmission(const api::HorovodJob& job, const std::string& why) {
+QueueState UnusableAdmission(const api::HorovodJob& job, const std::string& why) {
   return Of(job, Stage::kWaits, kAdmissionUnusable, why);
 }
 
