@@ -81,7 +81,7 @@ inline constexpr char kHeldAnnotation[] = "ringmaster.dev/held";
 // Keeps the Node object of a `ringmaster node` until that process has ended.
 inline constexpr char kNodeFinalizer[] = "ringmaster.dev/node-process";
 
-// Local mode alone. A job's annotations that begin with the prefix are handed on to its pods.
+// For local mode only. A job's annotations with this prefix are copied to its pods.
 inline constexpr char kLocalPrefix[] = "ringmaster.dev/local-";
 inline constexpr char kLocalWorkingDirAnnotation[] = "ringmaster.dev/local-working-dir";
 // A directory of this machine with one output file for each worker.

@@ -1,5 +1,6 @@
-// What the operator has to know of the page that it may serve while it leads. Who makes it stands
-// above (operator/daemon): the page shows jobs with operator/inspection, which app needs not know.
+// The interface of the page that the operator may serve while it leads. operator/daemon implements
+// it, one layer above, because the page reads jobs with operator/inspection, which this folder does
+// not depend on.
 //
 // Thread rule: created and destroyed by one thread.
 #pragma once

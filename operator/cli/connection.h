@@ -43,7 +43,7 @@ struct Place {
 
 Outcome<Place> FindPlace(const Target& target, const Surroundings& around, Purpose purpose);
 
-// Says the note on standard error.
+// Prints the note to standard error.
 Outcome<inspection::Connection> Connect(const Target& target, const Surroundings& around,
                                         Purpose purpose);
 

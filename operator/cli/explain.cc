@@ -35,7 +35,7 @@ uint64_t StepOf(const inspection::Inspection& found) {
   return step;
 }
 
-// "rank 0 12, rank 1 11": where each of them stands.
+// "rank 0 12, rank 1 11": the step of each rank.
 std::string StepsText(const inspection::Inspection& found) {
   std::map<int, uint64_t> steps;
   for (const auto& [pod, status] : found.answers)
@@ -58,7 +58,7 @@ std::string SizeText(const Json& job) {
       inspection::ViewName(fields::Unsigned(status, "epoch")));
 }
 
-// Bytes that went through collectives between two looks.
+// Bytes that went through collectives between two observations.
 uint64_t BytesBetween(const inspection::Inspection& earlier, const inspection::Inspection& later) {
   uint64_t bytes = 0;
   for (const auto& [pod, status] : later.answers) {
@@ -75,7 +75,7 @@ bool Stands(const inspection::Inspection& found, const inspection::Inspection& e
   return StepOf(found) == StepOf(earlier) && BytesBetween(earlier, found) == 0;
 }
 
-// Of a job of which no condition says anything wrong.
+// Describes a job without a condition that reports a problem.
 std::string GoesOn(const inspection::Inspection& found, const inspection::Inspection* earlier,
                    double seconds) {
   const uint64_t step = StepOf(found);
@@ -119,7 +119,7 @@ std::vector<std::string> Warnings(const inspection::Inspection& found, api::Time
   return lines;
 }
 
-// Without the name of the program, which may be kubectl's plugin.
+// Omits the name of the program, which may be kubectl's plugin.
 std::string NextStep(const inspection::Inspection& found, bool failed) {
   return fmt::format("More: logs {0}{1}, describe {0}", NameOf(found), failed ? "" : " --tail 20");
 }

@@ -9,13 +9,14 @@
 
 namespace ringmaster::cli {
 
-// One look: the state, what holds the job up or why it failed, the pods that are not well, the
-// newest warnings. `failure`: of a failed job, which worker and which exception; else empty.
-// `earlier`: a look some `seconds` before, which tells whether training goes on; null: none.
+// Shows the state, what holds the job up or why it failed, unhealthy pods, and the newest warnings.
+// `failure` names the failed worker and its exception if the job failed; else it is empty.
+// `earlier` was observed `seconds` before, to tell whether training makes progress; null: not
+// available.
 std::string WhyText(const inspection::Inspection& found, const inspection::Inspection* earlier,
                     double seconds, const std::vector<std::string>& failure, api::Time now);
 
-// All that is known, in the manner of `kubectl describe`.
+// Shows everything that is known, like `kubectl describe`.
 std::string DescribeText(const inspection::Inspection& found, api::Time now);
 
 }  // namespace ringmaster::cli

@@ -266,7 +266,7 @@ class JobFollower {
   std::map<std::string, std::jthread> readers_;
 };
 
-// The log that a run on this machine keeps of a pod that may have left; empty: there is none.
+// The log of a pod that a run on this machine keeps; empty if there is none.
 std::filesystem::path KeptLog(const inspection::Connection& to, const std::string& pod,
                               const std::string& container) {
   if (to.run_dir.empty()) return "";
@@ -279,7 +279,7 @@ std::string LeftText(const std::string& pod, const std::filesystem::path& log) {
   return fmt::format("{} has left; what it printed is in {}", pod, log.string());
 }
 
-// Of the pods of the job that are wanted and not among `there`, by their number.
+// Texts about the requested pods of the job that are not in `there`, by index.
 std::vector<std::string> LeftTexts(const inspection::Connection& to, const std::string& job,
                                    const Wanted& wanted, const std::vector<Json>& there) {
   std::map<int, std::string> left;

@@ -11,8 +11,8 @@ namespace ringmaster::cli {
 // joined it.
 Outcome<void> Logs(const LogsOptions& options, const Surroundings& around);
 
-// The same over any KubeApi; lines go to `out`. Of pods that have left, the API server has no log:
-// where a run on this machine has kept it, its path is said.
+// The same over any KubeApi; lines go to `out`. The API server has no logs of pods that are gone:
+// if a run on this machine has kept one, its path is printed.
 Outcome<void> PrintLogs(const inspection::Connection& to, const LogsOptions& options,
                         std::FILE* out);
 

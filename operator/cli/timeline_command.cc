@@ -33,7 +33,7 @@ Outcome<void> Write(const std::string& text, const std::string& file) {
   return {};
 }
 
-// For people, on standard error: the file may go to standard output.
+// Printed to standard error, because the file may go to standard output.
 void SayWhatIsLeftOut(const inspection::GatheredTimelines& gathered) {
   for (const std::string& missing : gathered.missing)
     std::fprintf(stderr, "ringmaster: left out: %s\n", missing.c_str());

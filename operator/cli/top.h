@@ -7,8 +7,8 @@
 
 namespace ringmaster::cli {
 
-// A worker that is new since `earlier` counts from its first view. Ends with a line that names the
-// rank that the others wait for, if there is one.
+// A worker that is new since `earlier` counts from its first view. The last line names the rank
+// that the others wait for, if there is one.
 std::string TopText(const inspection::Inspection& earlier, const inspection::Inspection& now);
 
 }  // namespace ringmaster::cli

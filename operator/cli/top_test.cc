@@ -15,7 +15,7 @@ struct Rank {
   job::WorkerTimes times;
 };
 
-// One worker a pod: rank r in pod "p<r>".
+// One worker per pod: rank r in pod "p<r>".
 inspection::Inspection Look(const std::vector<Rank>& ranks) {
   inspection::Inspection look;
   look.job = {{"metadata", {{"name", "digits"}}}};

@@ -39,7 +39,7 @@ class PageGate {
   // Whether the token's user may see the page.
   app::AccessReview::Decision Decide(const std::string& token);
   page::Admission LogIn(const std::string& token);
-  // Empty: the request shows none.
+  // Empty if the request has none.
   std::string TokenOf(const http::Request& request);
   std::string CookieName() const;
 

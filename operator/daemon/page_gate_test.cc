@@ -48,7 +48,7 @@ class PageGateTest : public testing::Test {
   page::Admission Admit(const std::string& path, std::map<std::string, std::string> headers = {}) {
     return gate_.Admit({.path = path, .headers = std::move(headers)});
   }
-  // 200: let in.
+  // Returns 200 if the request is admitted.
   int StatusOf(const page::Admission& admission) {
     return admission.instead ? admission.instead->status : 200;
   }

@@ -33,7 +33,7 @@ std::vector<std::string> Leavers(const Snapshot& in, const PodSets& pods) {
   return names;
 }
 
-// Pods outside of the view that are ready to join it, and members with a worker that is.
+// Pods outside the view that are ready to join it, and members with a worker that is.
 std::vector<std::string> Joiners(const Snapshot& in) {
   std::vector<std::string> names;
   for (const SidecarFacts& sidecar : in.sidecars) {
@@ -50,7 +50,7 @@ std::vector<std::string> Joiners(const Snapshot& in) {
   return names;
 }
 
-// "the drain of a and the join of b wait"; empty: nobody that is known does.
+// "the drain of a and the join of b wait"; empty if no known pod waits.
 std::string WhoWaits(const Snapshot& in, const PodSets& pods) {
   const auto leavers = Leavers(in, pods), joiners = Joiners(in);
   std::string text;
@@ -61,7 +61,7 @@ std::string WhoWaits(const Snapshot& in, const PodSets& pods) {
   return text + (leavers.empty() || joiners.empty() ? " waits" : " wait");
 }
 
-// Empty: nothing waits, or not for long.
+// Empty if nothing waits, or not for long.
 std::string Describe(const Snapshot& in, const JobState& state, const PodSets& pods,
                      DecisionDraft& out) {
   const bool trains = in.view != nullptr && in.view->train && !state.outcome.ended() &&

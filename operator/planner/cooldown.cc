@@ -34,7 +34,7 @@ bool IsAvoided(const api::TroubledNode& node, Time now) {
   return until && *until > now;
 }
 
-// What is older than the cooldown is forgotten.
+// Forgets failures that are older than the cooldown.
 void Forget(const Snapshot& in, DecisionDraft& out) {
   std::erase_if(out.status.troubled_nodes, [&](const api::TroubledNode& node) {
     const auto last = api::ParseTime(node.last_failure);
@@ -80,7 +80,7 @@ void BlameForExit(const Snapshot& in, DecisionDraft& out, const job::WorkerExit&
 }
 
 void BlameForSilence(const Snapshot& in, DecisionDraft& out, const PodFacts& pod) {
-  // It stays silent from one look to the next: that is one failure.
+  // The node stays silent for several reconciles, which is one failure.
   for (const api::TroubledNode& node : out.status.troubled_nodes) {
     if (node.name == pod.node && IsAvoided(node, in.now)) return;
   }

@@ -22,8 +22,8 @@ constexpr std::chrono::seconds kAnswer{10};
 constexpr std::chrono::seconds kPlacePatience{60};
 constexpr std::chrono::seconds kFirstPause{60};
 
-// Pods that have the job's state are there. The record, and the view in it, outlive them: a job
-// that was suspended, or has lost all of them, starts as a gang again.
+// Some pods have the job's state. The record with its view outlives the pods, so it doesn't decide:
+// a job that was suspended, or has lost all pods, starts as a gang again.
 bool HasMembers(const Snapshot& in) {
   return std::any_of(in.pods.begin(), in.pods.end(), [&](const PodFacts& pod) {
     return !pod.ended() && !pod.deleting && InView(in, pod.uid);
@@ -40,7 +40,7 @@ std::vector<const PodFacts*> Gated(const PodSets& pods) {
   return gated;
 }
 
-// The end of the time in which a job that trains doesn't grow because capacity has appeared.
+// Until then a training job doesn't grow because capacity has appeared.
 std::optional<Time> NextGrowth(const Snapshot& in) {
   const auto last = api::ParseTime(in.job.status.last_growth_time);
   if (!last) return std::nullopt;
@@ -57,10 +57,11 @@ const char* LeastName(const Snapshot& in) {
                                                                       : "the least of allowedSizes";
 }
 
-// It stands in line since its pods were first wanted, or since it had to give back what it had.
+// The job has stood in line since its pods were first wanted, or since it had to give back what it
+// had.
 Time InLineSince(const Snapshot& in) {
   const api::Status& status = in.job.status;
-  // Whole seconds, as the status has them: what is asked for twice is the same.
+  // In whole seconds, as in the status, so that a repeated request is identical.
   const Time now = std::chrono::floor<std::chrono::seconds>(in.now);
   const Time start = api::ParseTime(status.start_time).value_or(now);
   return std::max(start, api::ParseTime(status.last_given_back_time).value_or(start));
@@ -75,14 +76,15 @@ struct Candidates {
   std::size_t size() const { return gated.size() + creates; }
 };
 
-// A growth of the operator's own choice, not the answer to a user nor the successor of a lost pod.
+// A growth that the operator chooses, and not the response to a user or the replacement of a lost
+// pod.
 bool IsGrowth(const Snapshot& in, const Candidates& candidates, std::size_t i) {
   if (!candidates.join_members || i >= candidates.gated.size()) return false;
   if (candidates.started + i < in.view->pods.size()) return false;
   return in.now - candidates.gated[i]->created > kAnswer;
 }
 
-// How many of the candidates are of use together, ascending.
+// The numbers of candidates that are of use together, ascending.
 std::vector<int> SizesOfUse(const Snapshot& in, const Candidates& candidates, bool may_grow) {
   std::vector<int> sizes;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
@@ -93,7 +95,7 @@ std::vector<int> SizesOfUse(const Snapshot& in, const Candidates& candidates, bo
   return sizes;
 }
 
-// The first `count` of the candidates may start; true: that is a growth.
+// Lets the first `count` candidates start; returns true if that is a growth.
 bool LetStart(const Snapshot& in, DecisionDraft& out, const Candidates& candidates, int count) {
   bool grew = false;
   const std::string domain = in.gang_fit ? in.gang_fit->domain : "";
@@ -111,8 +113,8 @@ bool LetStart(const Snapshot& in, DecisionDraft& out, const Candidates& candidat
   return grew;
 }
 
-// How many of the creates have to be made, and what goes with them if they can't. Members of a view
-// have the job's state: they stay.
+// Sets how many of the creates must succeed, and which pods are deleted if they don't. Members of a
+// view are kept, because they have the job's state.
 void SetLeastCreates(const Snapshot& in, const PodSets& pods, DecisionDraft& out,
                      const Candidates& candidates, int admitted) {
   const int gated = std::min(admitted, static_cast<int>(candidates.gated.size()));
@@ -123,7 +125,7 @@ void SetLeastCreates(const Snapshot& in, const PodSets& pods, DecisionDraft& out
   }
 }
 
-// "in rack=b, " where the pods have to be together and are counted there; else nothing.
+// "in rack=b: " if the pods have to be in one domain; else empty.
 std::string InItsDomain(const Snapshot& in) {
   const api::TopologyPolicy& topology = in.job.spec.run_policy.scheduling_policy.topology;
   const std::string& domain = in.gang_fit->domain;
@@ -156,8 +158,8 @@ void ExplainGates(const Snapshot& in, WaitReasons& why, DecisionDraft& out,
                                     in.gang_fit->why);
 }
 
-// What the nodes have free was counted, and the scheduler sees it otherwise. The second time in a
-// row that is no accident, and to try it again and again helps nobody.
+// The capacity cache saw room that the Kubernetes scheduler doesn't see. The second time in a row
+// that is no accident, so the pauses between tries grow.
 std::optional<Time> NextTry(const Snapshot& in) {
   const api::Status& status = in.job.status;
   const auto last = api::ParseTime(status.last_given_back_time);
@@ -173,7 +175,7 @@ void ExplainPause(const Snapshot& in, WaitReasons& why, const Candidates& candid
       Plural(candidates.gated.size(), "pod"), in.job.status.epoch == 0 ? "Created" : "Degraded");
 }
 
-// Nodes that an autoscaler makes take minutes.
+// An autoscaler takes minutes to make nodes.
 std::chrono::seconds PatienceFor(const Snapshot& in, const std::vector<const PodFacts*>& pods) {
   const bool calls = std::any_of(pods.begin(), pods.end(),
                                  [](const PodFacts* pod) { return pod->calls_for_nodes; });
@@ -201,7 +203,7 @@ bool GiveBack(const Snapshot& in, const JobState& state, PodSets& pods, Decision
     // jobs wait for their turn to call.
     if (!pod->scheduled && (pod->calls_for_nodes || IsUnschedulable(*pod))) stuck = pod;
   }
-  // Some are gone, and for others there is no room.
+  // Some pods are gone, and there is no room for others.
   const api::Condition* scheduled = in.job.status.Find("Scheduled");
   const bool no_room = !started.empty() && static_cast<int>(started.size()) < LeastTogether(in) &&
                        scheduled != nullptr && scheduled->reason == "WaitingForRoom";
@@ -236,18 +238,18 @@ void Admit(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDr
   if (candidates.join_members) out.status.times_given_back = 0;
   SetShields(in, pods, out, candidates.join_members);
   ObserveNodeCalls(in, pods, why, out, candidates.join_members);
-  // Once pods have not found the nodes that were counted for them, they may be others as stored
-  // than by the template: those that are made first stand with a gate, and are counted as they are.
+  // If pods did not find the nodes that were counted for them, the stored pods may differ from the
+  // template: then pods are first created with a gate and counted as stored.
   const bool by_template = !in.gang_fit || out.status.times_given_back == 0;
   if (by_template) candidates.creates = out.creates.size();
   if (candidates.size() == 0) return;
   if (!in.gang_fit) {
-    // Nobody counts the nodes any more: the gates of an earlier operator must not stay.
+    // Free capacity is not tracked any more, so the gates of an earlier operator have to go.
     (void)LetStart(in, out, candidates, static_cast<int>(candidates.size()));
     return;
   }
-  // What can't be made or let start now takes no room from others meanwhile, and what is gated has
-  // no use without the rest.
+  // Pods that can't be created or admitted now must not hold capacity that others could use, and
+  // gated pods are of no use without the rest.
   if (in.creation_waits) return ExplainPause(in, why, candidates);
   if (const auto next_try = NextTry(in); next_try && in.now < *next_try) {
     why.gated_why = fmt::format(
@@ -275,7 +277,7 @@ void Admit(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDr
   SetLeastCreates(in, pods, out, candidates, admitted);
   const std::size_t left = candidates.size() - static_cast<std::size_t>(admitted);
   if (left == 0) return;
-  // All that may start now do, and a later growth is what the others wait for.
+  // All pods that may start now have started, and the others wait for the next growth.
   const bool held_back = !may_grow && IsGrowth(in, candidates, static_cast<std::size_t>(admitted));
   ExplainGates(in, why, out, candidates, left, held_back);
 }

@@ -14,7 +14,7 @@ namespace {
 // Each removal costs a call, and none is urgent.
 constexpr std::size_t kLoweredInOneLook = 50;
 
-// Since when the newest of the pods that wait for nodes may start; nullopt: none waits.
+// Since when the newest of the pods that wait for nodes may start; nullopt if none waits.
 std::optional<Time> CallsSince(const PodSets& pods) {
   std::optional<Time> since;
   for (const PodFacts* pod : pods.active) {
@@ -67,7 +67,7 @@ void SetShields(const Snapshot& in, const PodSets& pods, DecisionDraft& out, boo
     const SidecarFacts* sidecar = FindSidecar(in, pod->uid);
     return InView(in, pod->uid) && sidecar != nullptr && sidecar->able;
   };
-  // Of a job that trains: also on pods that may never join it.
+  // Once the job trains, pods outside its view lose their shields too: they may never join.
   const bool started = std::any_of(pods.active.begin(), pods.active.end(), trains);
   std::size_t lowered = 0;
   for (const PodFacts* pod : pods.active) {

@@ -39,7 +39,7 @@ bool CameInSpiteOf(const PodFacts& pod, const Warning& warning) {
   return known != pod.announced.end() && known->second == warning.reason;
 }
 
-// What is announced of its node from now on is news to the pod.
+// From now on an announced end of the pod's node counts again.
 void ForgetAnnounced(DecisionDraft& out, const PodFacts& pod) {
   if (pod.announced.count(pod.node) == 0) return;
   out.annotations.push_back({pod.name, api::kAnnouncedAnnotation, ""});

@@ -108,7 +108,7 @@ void CountPod(const Snapshot& in, JobState& state, DecisionDraft& out, const Pod
 void CountWorkerExits(const Snapshot& in, JobState& state, DecisionDraft& out) {
   api::Status& status = out.status;
   for (const job::WorkerExit& exit : in.exits) {
-    // Where it is not restarted its pod ends with it, and is counted then.
+    // A worker that is not restarted ends with its pod, and is counted with the pod.
     if (exit.by_us || !exit.restarting) continue;
     ++status.worker_restarts;
     BlameForExit(in, out, exit);
@@ -153,14 +153,14 @@ bool HasBegunAgain(const Snapshot& in) {
          rebuilding->reason == kStartingAgain;
 }
 
-// One that kills all workers again and again must come to an end.
+// A cause that kills all workers repeatedly must finally end the job.
 void CountStartAgain(const Snapshot& in, JobState& state, DecisionDraft& out) {
   if (in.view == nullptr || !HasBegunAgain(in)) return;
   ++out.status.restarts_from_checkpoint;
   if (AllWereKilled(in)) CountFault(state, out, kAllKilled);
 }
 
-// A pod that ended with 0 although nobody said that the ranks had agreed to end.
+// Evaluates pods that ended with 0 although no sidecar reported an agreement to end.
 void EvaluateEarlyExits(const Snapshot& in, JobState& state, DecisionDraft& out) {
   for (const PodFacts& pod : in.pods) {
     if (pod.phase != PodPhase::kSucceeded || pod.leaving()) continue;
@@ -184,7 +184,8 @@ std::string HowAllEnded(std::size_t succeeded, std::size_t killed) {
                      killed == 1 ? "the last pod was" : "all pods were");
 }
 
-// Pods that decide about success: those of the last view, or all where no view is known any more.
+// The pods that decide about success are those of the last view, or all if no view is known any
+// more.
 void EvaluateSuccess(const Snapshot& in, JobState& state, DecisionDraft& out) {
   std::size_t succeeded = 0, killed = 0, others = 0;
   for (const PodFacts& pod : in.pods) {
@@ -192,8 +193,8 @@ void EvaluateSuccess(const Snapshot& in, JobState& state, DecisionDraft& out) {
       others += IsAboutToFail(in, out, pod) ? 1 : 0;
       continue;
     }
-    // A pod that left may end with 0 too: that says nothing about the job unless all had agreed to
-    // end. Where there never was a view, nobody went on in the place of one that failed.
+    // A leaving pod may end with 0 too, which says nothing about the job unless all ranks had
+    // agreed to end. If there never was a view, no pod took over from one that failed.
     if (pod.phase == PodPhase::kSucceeded && (state.finishing || !pod.leaving())) {
       ++succeeded;
     } else if (!pod.ended() || (in.view == nullptr && !pod.leaving())) {
@@ -260,8 +261,8 @@ void EvaluateInit(const Snapshot& in, JobState& state, const PodSets& pods, Deci
   }
 }
 
-// Before a suspension ranks may have agreed to end, and their pods may not be gone yet. The job
-// that was resumed begins anew: it is not its end.
+// Ranks may have agreed to end before a suspension, and their pods may still exist. The resumed job
+// begins anew, so that was not its end.
 bool EndedAnEarlierRun(const Snapshot& in, const JobState& state, const SidecarFacts& sidecar) {
   if (state.suspended) return true;
   const PodFacts* pod = FindPod(in, sidecar.pod_uid);
@@ -278,7 +279,7 @@ void CountFinished(const Snapshot& in, JobState& state, DecisionDraft& out) {
   state.finishing = finished != 0;
 }
 
-// `all`: those that have ended, too.
+// `all`: also pods that have ended.
 void DeletePods(const Snapshot& in, DecisionDraft& out, bool all, const std::string& reason) {
   for (const PodFacts& pod : in.pods) {
     const bool runs = !pod.ended() || pod.lingers;
@@ -321,7 +322,7 @@ std::string WhatIsMissing(const SidecarFacts* sidecar) {
 void CountEnds(const Snapshot& in, JobState& state, DecisionDraft& out) {
   api::Status& status = out.status;
   CountFinished(in, state, out);
-  // Only of pods that still exist, so that the list stays short.
+  // Keeps only pods that still exist, so that the list stays short.
   std::erase_if(status.accounted_pods,
                 [&](const std::string& uid) { return FindPod(in, uid) == nullptr; });
   if (JobHasEnded(in) || state.suspended) {
@@ -329,8 +330,8 @@ void CountEnds(const Snapshot& in, JobState& state, DecisionDraft& out) {
     return;
   }
   for (const PodFacts& pod : in.pods) {
-    // What is counted goes, and makes room for the next ones. While all ranks end nothing is
-    // replaced: then it is as many as the job has pods.
+    // Pods that are counted get deleted, which makes room in the list for the next ones. While all
+    // ranks end no pod is replaced, so the list can't outgrow the number of the job's pods.
     if (status.accounted_pods.size() >= kMostUids && !state.finishing) break;
     if (pod.ended() && !IsAccounted(in, pod.uid)) CountPod(in, state, out, pod);
   }
@@ -349,7 +350,7 @@ void EvaluateOutcome(const Snapshot& in, JobState& state, const PodSets& pods, D
   if (state.suspended) return;
   if (!state.outcome.ended()) EvaluateSuccess(in, state, out);
   if (state.outcome.ended()) return;
-  // What is found first counts.
+  // The first outcome found is the one that counts.
   EvaluateDeadlines(in, state, out);
   if (!state.finishing) EvaluateEarlyExits(in, state, out);
   EvaluateInit(in, state, pods, out);

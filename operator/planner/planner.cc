@@ -13,8 +13,8 @@ std::string PodName(const std::string& job, int index) {
   return fmt::format("{}-worker-{}", job, index);
 }
 
-// The template may be another one by now: pods of before and new ones must not meet in one ring.
-// What is left of a pod after its time to leave is not waited for.
+// The template may have changed: pods of the old and the new one must not meet in one ring. A pod
+// whose time to leave is over is not waited for.
 bool PodsStillEnd(const Snapshot& in, DecisionDraft& out) {
   bool waits = false;
   for (const PodFacts& pod : in.pods) {

@@ -18,13 +18,13 @@ constexpr char kPreempted[] = "Preempted";
 // Reasons of the condition of a job that gives up all its pods: they leave; they have left.
 constexpr char kJobLeaves[] = "JobLeaves", kJobWaits[] = "JobWaits";
 
-// Those that it trains with; before the first view, those that it is about to train with.
+// The pods with which the job trains or, before the first view, is about to train.
 bool Trains(const Snapshot& in, const PodFacts& pod) {
   return in.view == nullptr || InView(in, pod.uid);
 }
 
-// Pods that could go: they have a node, and take room there. First those that don't train yet, then
-// the highest indexes, as when the job is scaled down.
+// Pods that could leave: they have a node, and take resources there. Pods that don't train yet come
+// first, then those with the highest indexes, as in a scale-down.
 std::vector<const PodFacts*> Givable(const Snapshot& in, const PodSets& pods) {
   std::vector<const PodFacts*> givable;
   for (const PodFacts* pod : pods.active) {
@@ -66,8 +66,8 @@ bool IsDemanded(const Snapshot& in, const std::string& uid) {
                      [&](const auto& demand) { return demand.uid == uid; });
 }
 
-// What was demanded and is about to go: until it is seen to leave, it may be counted on as long as
-// it is offered.
+// The demanded pods that are about to leave: until the scheduler's side sees them leave, it counts
+// on them only as long as they are offered.
 std::vector<const PodFacts*> Given(const Snapshot& in, DecisionDraft& out) {
   std::vector<const PodFacts*> pods;
   for (const PodFacts& pod : in.pods) {
@@ -111,7 +111,7 @@ std::string WhyAllLeave(const Snapshot& in) {
   return in.job.status.Find(kPreempted)->message;
 }
 
-// True: the condition says how it stands with a job that gives all that it has, or has given it.
+// Returns true if the condition now describes a job that gives up all its pods, or has done so.
 bool SetWholePreempted(const Snapshot& in, const JobState& state, const PodSets& pods,
                        DecisionDraft& out) {
   if (state.gives_all) {
@@ -144,7 +144,7 @@ bool GivesAll(const Snapshot& in, DecisionDraft& out) {
   return !IsBeingRebuiltFromLoss(in) && !IsAboutToEnd(in) && DemandForAll(in);
 }
 
-// Until they are seen to leave they may be counted on as long as they are offered.
+// Until the pods are seen to leave, the admission counts on them only as long as they are offered.
 void OfferAll(const Snapshot& in, DecisionDraft& out) {
   scheduler::Holding holding{.least = LeastTogether(in), .whole = true};
   for (const PodFacts& pod : in.pods) {
@@ -163,7 +163,7 @@ void YieldToOthers(const Snapshot& in, PodSets& pods, WaitReasons& why, Decision
     const auto demand = std::find_if(demands.begin(), demands.end(),
                                      [&](const auto& one) { return one.uid == pod->uid; });
     if (demand == demands.end()) continue;
-    // The line may have decided by what was before a pod was lost.
+    // The demand may have been decided before a pod was lost.
     if (Trains(in, *pod) && more_than_least-- <= 0) continue;
     Drain(pods, out, pod, kPreempted);
     auto gift = std::find_if(gifts.begin(), gifts.end(),

@@ -27,7 +27,7 @@ bool HasToBeEvaluated(const Snapshot& in, const PodFacts& pod) {
   return pod.phase == PodPhase::kSucceeded && (in.view == nullptr || InView(in, pod.uid));
 }
 
-// After an eviction the job has no more time to end than its pods would have.
+// After an eviction the job gets no more time to end than its pods would get.
 bool IsLetEnd(const Snapshot& in, DecisionDraft& out) {
   if (!EndComesFirst(in)) return false;
   std::optional<int> grace;
@@ -62,7 +62,7 @@ void ObserveQueue(const Snapshot& in, JobState& state, DecisionDraft& out) {
       state.wanted = in.job.WantedPodsOf(in.queue->pods);
       return;
     case Stage::kUnknown:
-      // An operator that has just begun knows nothing of a job that trains.
+      // The job may train: an operator that has just started does not know its Workload yet.
       state.queued = std::all_of(in.pods.begin(), in.pods.end(),
                                  [](const PodFacts& pod) { return pod.deleting; });
       return;

@@ -104,7 +104,7 @@ void WaitFor(Stall& stall, const std::vector<std::string>& waits) {
       Names(waits), kHelp);
 }
 
-// What the former leader said may still be so.
+// What the former operator reported may still be true.
 void WaitForTheSidecars(const Snapshot& in, Stall& stall, DecisionDraft& out) {
   out.LookAgainAt(HeardAllBy(in));
   const api::Condition* before = in.job.status.Find("Rebuilding");
@@ -119,7 +119,8 @@ void AwaitReports(const Snapshot& in, Stall& stall, const std::vector<std::strin
                               Names(waits));
 }
 
-// Its members may decide the next one by themselves, and mostly have within kStallSaid.
+// The view's members may decide the next one by themselves, and have mostly done so within
+// kStallSaid.
 void LeaveItToTheView(const Snapshot& in, Stall& stall, DecisionDraft& out, Time since) {
   if (in.now < since + kStallSaid) return out.LookAgainAt(since + kStallSaid);
   out.LookAgainAt(since + kStallPatience);
@@ -139,7 +140,7 @@ void Begin(const Snapshot& in, Stall& stall, DecisionDraft& out) {
   for (const Voter& voter : MustReport(in)) {
     if (!voter.connected) waits.push_back(voter.text);
   }
-  // Only where it can come to an end: till then the view may still go on by itself.
+  // The recovery begins only if it can end: until then the view may still go on by itself.
   if (!waits.empty() && !MayFork(in)) return WaitFor(stall, waits);
   out.recover = membership::EpochLineage(in.view->epoch) + 1;
   out.recover_event = {
@@ -157,8 +158,8 @@ bool SomebodyHasAView(const Snapshot& in) {
   });
 }
 
-// The record is gone, or it is not known whether it was ever made, and no sidecar has told of a
-// view. Who makes way says whether it has one.
+// The record is gone, or was perhaps never created, and no sidecar has reported a view. Each pod
+// that joins the new lineage reports whether it has one.
 void BeginWithoutRecord(const Snapshot& in, Stall& stall, DecisionDraft& out) {
   stall.reason = "RecordLost";
   stall.message =

@@ -14,12 +14,12 @@ namespace {
 // How long after its grace period a deleted pod may exist before we report why.
 constexpr std::chrono::seconds kHeldPatience{10};
 
-// No view was ever told to it. The mark is on the pod before its sidecar is told of one.
+// The pod was never told of a view: the annotation is written before its sidecar learns of one.
 bool NeverTookPart(const Snapshot& in, const PodFacts& pod) {
   return pod.http.empty() && FindSidecar(in, pod.uid) == nullptr && !InView(in, pod.uid);
 }
 
-// Empty: it stays.
+// Empty: the finalizer stays.
 std::string WhyRelease(const Snapshot& in, const PodFacts& pod) {
   if (JobHasEnded(in)) return "the job has ended";
   if (!pod.deleting) return "";
@@ -32,7 +32,7 @@ std::string WhyRelease(const Snapshot& in, const PodFacts& pod) {
   return InView(in, pod.uid) && !is_kept ? "" : pod.proof;
 }
 
-// Why nothing proves the death so far, and what would.
+// Says why nothing proves the death so far, and what would.
 std::string WhyHeld(const Snapshot& in, const PodFacts& pod) {
   const NodeFacts* node = FindNode(in, pod.node);
   const char* state = node == nullptr ? "is not known here (no such node, or no rights to read it)"
@@ -59,14 +59,15 @@ void KeepProofs(const Snapshot& in, const JobState& state, DecisionDraft& out) {
   if (state.outcome.ended()) return kept.clear();
   std::erase_if(kept, [&](const std::string& uid) { return !InView(in, uid); });
   for (const PodFacts& pod : in.pods) {
-    // The objects of the others stay, and so do their proofs, until there is a view without these.
+    // Further members keep their objects, and so their proofs, until there is a view without the
+    // first.
     if (kept.size() >= kMostUids) return;
     if (!pod.proven_dead || !InView(in, pod.uid)) continue;
     if (!IsKeptProof(in, pod.uid)) kept.push_back(pod.uid);
   }
 }
 
-// A proof that may pass (a taint) is written down where it stays.
+// Records a proof that may disappear (a taint) in an annotation.
 void WriteProof(DecisionDraft& out, const PodFacts& pod) {
   if (!pod.proven_dead || pod.all_terminated || !pod.vouched.empty()) return;
   out.annotations.push_back({pod.name, api::kProvenAnnotation, pod.proof});
@@ -74,9 +75,9 @@ void WriteProof(DecisionDraft& out, const PodFacts& pod) {
                pod.name);
 }
 
-// The sidecar knows which kernel it runs on, and the node's object says the same: from then on
-// another boot id of this machine proves that the pod is dead. What the API says alone would not
-// do: a node's status may be older than the pod.
+// Records the boot of a pod's machine once its sidecar and the node's object name the same boot id.
+// From then on another boot id of this machine proves that the pod is dead. The node's object alone
+// would not do, because its status may be older than the pod.
 void WriteBoot(const Snapshot& in, DecisionDraft& out, const SidecarFacts& sidecar) {
   const PodFacts* pod = FindPod(in, sidecar.pod_uid);
   if (pod == nullptr || !sidecar.connected || sidecar.boot_id.empty()) return;

@@ -16,10 +16,10 @@ std::optional<Time> DrainEnd(const PodFacts& pod) {
   return *pod.drain_since + std::chrono::seconds(pod.grace_seconds);
 }
 
-// A pod leaves the view by plan only once somebody is in a view: before that it just goes.
+// A pod leaves a view by plan. Without a view it is deleted at once.
 bool HasLeft(const Snapshot& in, const PodFacts& pod) { return !InView(in, pod.uid); }
 
-// All pods that train are to leave: with the last of them the job's state would be gone.
+// All training pods are about to leave: the job's state would be lost with the last of them.
 bool NobodyStays(const Snapshot& in, const JobState& state) {
   if (in.view == nullptr || state.suspended || state.finishing) return false;
   const auto& members = in.view->pods;
@@ -29,7 +29,7 @@ bool NobodyStays(const Snapshot& in, const JobState& state) {
   });
 }
 
-// `held`: pods that were asked to leave and are not told yet.
+// `held`: pods that should leave but are not told so yet.
 void ReportHeld(const Snapshot& in, DecisionDraft& out, const std::vector<std::string>& held) {
   const bool said = in.job.status.Is(kDrainHeld);
   if (held.empty()) {
@@ -55,7 +55,7 @@ void FinishDrains(const Snapshot& in, const JobState& state, const PodSets& pods
         held.push_back(pod->name);
         continue;
       }
-      // Marked by somebody else (ringmaster drain): the time counts from when we saw it.
+      // Another client set the mark (ringmaster drain): the time counts from when we saw it.
       out.drains.push_back({pod->name, pod->uid, pod->drain_reason});
     }
     if (HasLeft(in, *pod)) {
@@ -100,17 +100,17 @@ void ScaleDown(const Snapshot& in, const JobState& state, PodSets& pods, Decisio
   for (const PodFacts* pod : staying) Drain(pods, out, pod, "ScaledDown");
 }
 
-// A pod that waits for a node is kept off those that end; one of them stays after all. Its like is
-// made without that.
+// A waiting pod is kept off nodes that are about to go. If one of these nodes stays after all, the
+// pod is replaced by one without that rule.
 void FreeKeptOff(const Snapshot& in, PodSets& pods, DecisionDraft& out) {
   for (const PodFacts* pod : std::vector(pods.active)) {
     if (!NodeToReturnTo(in, *pod).empty()) Drain(pods, out, pod, "NodeStays");
   }
 }
 
-// Pods on nodes that are to go leave when enough others train in their place, so that no pod that
-// waits for the node waits for ever and the job never falls below its size for it. On a node that
-// ends anyway they don't wait longer than kWarnedGrace.
+// Pods on nodes that are about to go leave once enough others train in their place, so that the job
+// never falls below its size. If the node is certain to end, they wait at most kWarnedGrace, so
+// that a cluster that waits for the node is not delayed for ever.
 void DrainWarned(const Snapshot& in, const JobState& state, PodSets& pods, DecisionDraft& out) {
   std::vector<const PodFacts*> warned;
   int others = 0;
@@ -145,7 +145,7 @@ void DrainWarned(const Snapshot& in, const JobState& state, PodSets& pods, Decis
   }
 }
 
-// Ended pods whose end is in the status (of the API server, not only in ours) make room.
+// Deletes ended pods whose end is in the API server's status, and not only in ours.
 void RemoveEnded(const Snapshot& in, DecisionDraft& out) {
   for (const PodFacts& pod : in.pods) {
     if (pod.ended() && !pod.deleting && pod.phase != PodPhase::kSucceeded &&
@@ -155,13 +155,13 @@ void RemoveEnded(const Snapshot& in, DecisionDraft& out) {
   }
 }
 
-// All pods that the user asks for are made at once; those that find no room wait for it, gated or
-// Pending, while the others train (gang.cc bounds how often a job grows by what appears).
+// Creates all missing pods at once. Those that find no room wait for it, gated or Pending, while
+// the others train (gang.cc bounds how often a job grows because capacity appeared).
 void Grow(const Snapshot& in, const JobState& state, const PodSets& pods, DecisionDraft& out) {
-  // What the flavours of its admission want of new pods is not known.
+  // The changes that the queue's flavours require for new pods are unknown.
   if (in.queue && in.queue->changes == nullptr) return;
   std::set<int> taken;
-  // A pod that is about to leave, or out of reach, has its successor by then.
+  // The successor of a leaving or unreachable pod is counted instead of it.
   std::size_t have = Staying(pods).size();
   for (const PodFacts& pod : in.pods) {
     taken.insert(pod.index);
@@ -192,7 +192,7 @@ void Drain(PodSets& pods, DecisionDraft& out, const PodFacts* pod, const std::st
 void Size(const Snapshot& in, const JobState& state, PodSets& pods, WaitReasons& why,
           DecisionDraft& out) {
   if (state.finishing) {
-    // Nothing is rebuilt: a pod that isn't in the last view has nothing to do here any more.
+    // Nothing is rebuilt any more: a pod outside the last view is not needed.
     for (const PodFacts& pod : in.pods) {
       const bool outside = in.view != nullptr && !InView(in, pod.uid);
       if (outside && !pod.deleting && !pod.ended() && !IsAboutToFail(in, out, pod)) {

@@ -59,7 +59,7 @@ class Waiting {
   std::vector<Group> groups_;
 };
 
-// An event tells of the beginning of a trouble; how it goes on stands in the condition.
+// An event reports the beginning of a problem; the condition shows its course.
 bool IsNews(const Snapshot& in, const std::string& type, const std::string& reason) {
   const api::Condition* before = in.job.status.Find(type);
   return before == nullptr || before->status || before->reason != reason;
@@ -97,7 +97,8 @@ void SetScheduled(const Snapshot& in, const JobState& state, const PodSets& pods
   SetCondition(in, out, "Scheduled", all, reason, std::move(message));
 }
 
-// True once as many pods run as can train; False while something keeps containers from starting.
+// True once as many pods run as the job needs to train; False while a problem keeps containers from
+// starting.
 void SetStarted(const Snapshot& in, const PodSets& pods, DecisionDraft& out) {
   Waiting waiting;
   std::string reason;
@@ -111,7 +112,8 @@ void SetStarted(const Snapshot& in, const PodSets& pods, DecisionDraft& out) {
     return SetCondition(in, out, "Started", false, reason, waiting.Text());
   }
   const api::Condition* before = in.job.status.Find("Started");
-  // What a pod that is still prepared waits for is not always known at once: nothing is mended yet.
+  // A pod that is being prepared may wait for a reason that is not known yet, so the condition is
+  // not cleared before all pods are prepared.
   const bool waits = std::any_of(pods.active.begin(), pods.active.end(),
                                  [](const PodFacts* pod) { return pod->preparing; });
   if (before != nullptr && !waits) {

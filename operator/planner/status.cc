@@ -31,8 +31,8 @@ constexpr std::size_t kMostRanks = 1000;
 
 using membership::EpochText;
 
-// Members of the newest view that are gone, or that say they are not in it yet. A first view is not
-// rebuilt: it is on its way to its members.
+// Members of the newest view that are gone, or have not installed it yet. For a first view the
+// latter don't count: it is only on its way to its members.
 std::vector<std::string> NotInRing(const Snapshot& in) {
   std::vector<std::string> names;
   if (in.view == nullptr) return names;
@@ -54,7 +54,7 @@ std::string WhySuspended(const Snapshot& in, const JobState& state) {
   return "the job is not suspended any more; the pods of before are waited for, they still end";
 }
 
-// The view that has become too small is an event already; that nobody trains in it is another.
+// The smaller view has an event already; that it is too small to train is another one.
 void SetHeld(const Snapshot& in, DecisionDraft& out, const std::string& message) {
   constexpr char kReason[] = "BelowMinReplicas";
   const api::Condition* before = in.job.status.Find("Running");
@@ -62,8 +62,8 @@ void SetHeld(const Snapshot& in, DecisionDraft& out, const std::string& message)
   SetCondition(in, out, "Running", false, kReason, message);
 }
 
-// That workers don't call init() is said when enough pods have run for a moment: until then they
-// are just being started.
+// Workers that don't call init() are reported only when enough pods have run for a moment: before,
+// they are just starting.
 void SetBeginning(const Snapshot& in, const JobState& state, const PodSets& pods,
                   DecisionDraft& out) {
   constexpr char kReason[] = "WaitingForInit";
@@ -99,7 +99,7 @@ void SetRunning(const Snapshot& in, const JobState& state, const PodSets& pods, 
   SetCondition(in, out, "Running", true, "Training", size);
 }
 
-// What a recovery from quorum loss waits for is said once, as an event too.
+// What a recovery from quorum loss waits for is also emitted as an event, once.
 bool SetStalled(const Snapshot& in, const Stall& stall, DecisionDraft& out) {
   if (stall.reason.empty()) return false;
   const api::Condition* before = in.job.status.Find("Rebuilding");
@@ -127,7 +127,7 @@ void SetRebuilding(const Snapshot& in, const JobState& state, const Stall& stall
       fmt::format("epoch {} is not in use yet by {}", EpochText(in.view->epoch), Names(names)));
 }
 
-// Ranks that others wait for and that don't come. They may compute for long, or never ask.
+// Ranks that others wait for. They may compute for a long time, or never submit the tensor.
 void SetRanksMissing(const Snapshot& in, const JobState& state, DecisionDraft& out) {
   constexpr char kType[] = "RanksMissing";
   const bool runs = !state.outcome.ended() && !state.suspended && !state.finishing;
@@ -169,12 +169,12 @@ void SetEnd(const Snapshot& in, const JobState& state, DecisionDraft& out) {
   status.completion_time = api::FormatTime(in.now);
   out.AddEvent(state.outcome.failed, state.outcome.succeeded ? "Succeeded" : state.outcome.reason,
                state.outcome.message);
-  // The job's time to live begins now.
+  // The job's time to live begins now, so the next reconcile has to see it.
   if (in.job.spec.run_policy.ttl_seconds_after_finished) out.LookAgainAt(in.now);
 }
 
-// A drain that could not wait any longer for the end of a step, which costs what a loss costs;
-// empty: the newest view is none of that.
+// Describes a drain that could not wait for the end of a step any longer, which costs as much as a
+// loss. Empty if the newest view was not caused by one.
 std::string HowTorn(const Snapshot& in) {
   const membership::ViewPtr& view = in.view;
   if (view->planned || view->reason != membership::Reason::kPodDrained) return "";
@@ -216,8 +216,8 @@ void SetRing(const Snapshot& in, const JobState& state, DecisionDraft& out) {
   }
 }
 
-// The job's time begins when as many pods run as can train. What it waited for before, in the queue
-// or for images, is not its own.
+// The job's deadline counts from the moment when as many pods run as the job needs to train.
+// Waiting in a queue or for images does not count.
 void SetRunningSince(const Snapshot& in, const JobState& state, const PodSets& pods,
                      DecisionDraft& out) {
   api::Status& status = out.status;
@@ -227,7 +227,7 @@ void SetRunningSince(const Snapshot& in, const JobState& state, const PodSets& p
   for (const PodFacts* pod : pods.active) {
     if (!pod->running_since) continue;
     ++running;
-    // It has trained before anybody wrote this down: under an earlier version of the operator.
+    // An operator of an earlier version, which did not record the start, saw this pod train.
     if (InView(in, pod->uid)) since = std::min(since.value_or(in.now), *pod->running_since);
   }
   if (!since && running < LeastTogether(in)) return;
@@ -307,7 +307,7 @@ std::vector<std::string> DescribeStalls(const Snapshot& in) {
 std::string SuspendedReason(const Snapshot& in, const JobState& state) {
   if (state.queued) return in.queue->reason;
   if (state.gives_all) return "Preempted";
-  // Pods of before still end, which have gone for the reason that was said then.
+  // Pods from before still end, for the reason that was reported then.
   const api::Condition* before = in.job.status.Find("Suspended");
   return in.job.Suspended() || before == nullptr ? "Suspended" : before->reason;
 }
@@ -328,10 +328,10 @@ void WriteStatus(const Snapshot& in, const JobState& state, const PodSets& pods,
     status.start_time = api::FormatTime(in.now);
   }
   SetRunningSince(in, state, pods, out);
-  // How many pods have a node says nothing once they end.
+  // The number of pods that have a node means nothing once the pods end.
   if (!state.outcome.ended() && !state.suspended && !state.finishing)
     SetStarting(in, state, pods, why, out);
-  if (state.suspended) {  // what its pods have or lack, they go
+  if (state.suspended) {  // what its pods lack does not matter: they get deleted
     std::erase_if(status.conditions, [&](const auto& c) {
       return (c.type == "Scheduled" && !state.queued) || c.type == "Started";
     });

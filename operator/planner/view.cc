@@ -15,8 +15,8 @@ struct Ready {
   Time last;  // when the last of them became ready
 };
 
-// Pods near each other get ranks that are neighbours. Nodes that say nothing of their place come
-// first, by what the sidecars know.
+// Gives neighbouring ranks to pods near each other. Pods on nodes without a known place come first,
+// ordered by what their sidecars know.
 membership::PodOrder ByPlace(const Snapshot& in) {
   std::map<std::string, std::string> places;  // by node
   for (const NodeFacts& node : in.nodes) places[node.name] = node.place;
@@ -34,7 +34,8 @@ membership::PodOrder ByPlace(const Snapshot& in) {
 
 Ready FindReady(const Snapshot& in, const JobState& state, const PodSets& pods, bool fresh) {
   Ready ready;
-  // Those that leave soon come last, so that they are not in a first view that has enough others.
+  // Pods that are about to leave come last, so that a first view does without them if it has enough
+  // others.
   std::vector<const PodFacts*> in_order = pods.active;
   std::stable_partition(in_order.begin(), in_order.end(),
                         [&](const PodFacts* pod) { return pods.Stays(*pod); });
@@ -49,7 +50,7 @@ Ready FindReady(const Snapshot& in, const JobState& state, const PodSets& pods, 
   return ready;
 }
 
-// The largest allowed size that is at most this; 0: none is.
+// The largest allowed size that is not above `most`; 0 if there is none.
 int AllowedSize(const Snapshot& in, int most) {
   const std::vector<int>& sizes = in.job.spec.elastic_policy.allowed_sizes;
   if (sizes.empty()) return most;
@@ -83,8 +84,8 @@ class Notices {
   DecisionDraft& out_;
 };
 
-// A member that has installed nothing gets its view; a pod that is in no view learns which
-// coordinator to ask.
+// Sends its view to a member that has installed none, and to a pod outside the view, which learns
+// the coordinator from it.
 void NotifyView(const Snapshot& in, Notices& notices) {
   const membership::ViewPtr view = in.view;
   if (view == nullptr) return;
@@ -118,7 +119,7 @@ std::int64_t LeaveBy(const PodFacts& pod) {
 
 void NotifyDrains(const Snapshot& in, const PodSets& pods, Notices& notices) {
   for (const PodFacts* pod : pods.leaving) {
-    // Without a deadline on the pod it is not marked yet: the next look has it.
+    // The pod is not marked yet, so it has no deadline; the next reconcile will have one.
     if (!pod->drain_since && !pod->deleting) continue;
     const DrainNotice drain{
         {pod->uid}, pod->drain_reason.empty() ? "Deleted" : pod->drain_reason, LeaveBy(*pod)};
@@ -141,7 +142,7 @@ void NotifyGone(const Snapshot& in, Notices& notices) {
   }
 }
 
-// Where people and the command line find the sidecar.
+// Records the address at which people and the command line find the sidecar.
 void WriteAddresses(const Snapshot& in, DecisionDraft& out) {
   for (const SidecarFacts& sidecar : in.sidecars) {
     const PodFacts* pod = FindPod(in, sidecar.pod_uid);
@@ -161,8 +162,8 @@ membership::ViewPtr BootstrapOf(const Snapshot& in, const JobState& state, const
   if (ready.candidates.size() < min) return nullptr;
   const bool all = static_cast<int>(ready.candidates.size()) >= state.wanted;
   if (!all) {
-    // Of those that are ready as many as are a size that is allowed; the others join when they make
-    // the next one.
+    // Takes as many of the ready pods as form an allowed size; the others join when they complete
+    // the next size.
     const int size = AllowedSize(in, static_cast<int>(ready.candidates.size()));
     if (size < static_cast<int>(min)) return nullptr;
     ready.candidates.resize(static_cast<std::size_t>(size));
@@ -180,8 +181,7 @@ membership::ViewPtr BootstrapOf(const Snapshot& in, const JobState& state, const
 }
 
 void MakeView(const Snapshot& in, const JobState& state, const PodSets& pods, DecisionDraft& out) {
-  // Once its first view may have been written, the job is not begun anew beside it: pods may train
-  // in that one.
+  // Once a first view may have been written, no second one is made: pods may train in the first.
   const bool begun = in.job.status.epoch != 0 || in.lineage != 0;
   if (state.finishing || in.view != nullptr || begun) return;
   out.first_view = BootstrapOf(in, state, pods, out, 1);

@@ -44,7 +44,7 @@ void OperatorOrders::OnAccepted() {
 
 void OperatorOrders::OnViewDecided(const std::string& text) {
   auto view = membership::DecodeView(text);
-  if (!view) return spdlog::warn("found view refused error=\"{}\"", view.error());
+  if (!view) return spdlog::warn("first view refused error=\"{}\"", view.error());
   membership_->Feed(
       membership::ViewDecided{std::make_shared<const membership::View>(std::move(*view))});
 }

@@ -24,14 +24,14 @@ std::string Probe(const SidecarOptions& options, const std::string& path,
   const int port = PortsFile(options.state_dir, options.pod_uid).Load().http;
   if (port == 0) return "the sidecar does not listen yet";
   const std::string where = net::JoinAddress(options.advertise, port);
-  asio::ip::tcp::endpoint endpoint;
-  if (!net::ParseEndpoint(where, &endpoint)) return where + " is no address";
-  const Descriptor socket{::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  const auto endpoint = net::ParseEndpoint(where);
+  if (!endpoint) return where + " is no address";
+  const Descriptor socket{::socket(endpoint->protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0)};
   const timeval time{static_cast<time_t>(limit.count()), 0};
   setsockopt(socket.fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
   setsockopt(socket.fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);  // connect, too
   const std::string request = "GET " + path + " HTTP/1.1\r\nHost: sidecar\r\n\r\n";
-  if (connect(socket.fd, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 ||
+  if (connect(socket.fd, endpoint->data(), static_cast<socklen_t>(endpoint->size())) != 0 ||
       send(socket.fd, request.data(), request.size(), MSG_NOSIGNAL) < 0) {
     return where + " can't be reached";
   }

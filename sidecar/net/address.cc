@@ -6,21 +6,20 @@ namespace ringmaster::net {
 
 using asio::ip::tcp;
 
-bool ParseEndpoint(const std::string& address, tcp::endpoint* endpoint) {
+std::optional<tcp::endpoint> ParseEndpoint(const std::string& address) {
   size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return false;
+  if (colon == std::string::npos) return std::nullopt;
   std::string host = address.substr(0, colon);
   if (host.size() > 2 && host.front() == '[' && host.back() == ']')
     host = host.substr(1, host.size() - 2);
   unsigned short port = 0;
   const char* end = address.data() + address.size();
   auto [stop, code] = std::from_chars(address.data() + colon + 1, end, port);
-  if (code != std::errc() || stop != end || port == 0) return false;
+  if (code != std::errc() || stop != end || port == 0) return std::nullopt;
   std::error_code error;
   auto ip = asio::ip::make_address(host, error);
-  if (error) return false;
-  *endpoint = tcp::endpoint(ip, port);
-  return true;
+  if (error) return std::nullopt;
+  return tcp::endpoint(ip, port);
 }
 
 std::string JoinAddress(const std::string& host, int port) {

@@ -2,13 +2,15 @@
 #pragma once
 
 #include <asio/ip/tcp.hpp>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 
 namespace ringmaster::net {
 
-// Numeric hosts only (pod IPs, loopback): nothing here waits for a name server.
-bool ParseEndpoint(const std::string& address, asio::ip::tcp::endpoint* endpoint);
+// Parses host:port, where the host is an IP address (of a pod, or loopback), so that no call waits
+// for a name server. Nothing if `address` is anything else, or its port is 0.
+std::optional<asio::ip::tcp::endpoint> ParseEndpoint(const std::string& address);
 
 std::string JoinAddress(const std::string& host, int port);
 

@@ -67,7 +67,8 @@ class Watched : public std::enable_shared_from_this<Watched> {
     return late();
   }
 
-  // A later view may know that the pod proves the job's key: then what has not is not believed on.
+  // A later view may say that the pod proves the job's key: a connection on which it has not done
+  // so is not believed any longer.
   void Learn(const HeartbeatPeer& peer) {
     if (!peer.proves || std::exchange(peer_.proves, true)) return;
     if (proven_->count(peer_.uid) == 0) Disconnect();
@@ -81,15 +82,15 @@ class Watched : public std::enable_shared_from_this<Watched> {
 
  private:
   void Connect() {
-    asio::ip::tcp::endpoint endpoint;
-    if (!net::ParseEndpoint(peer_.address, &endpoint)) return;  // silence will tell
+    const auto endpoint = net::ParseEndpoint(peer_.address);
+    if (!endpoint) return;  // the peer stays silent, and is suspected for that
     silence_.Dialled();
     const bool must_prove =
         !options_->key.empty() && (peer_.proves || proven_->count(peer_.uid) > 0);
     connection_ = std::make_shared<HeartbeatConnection>(
         loop_, HeartbeatTarget{options_->job, options_->self, options_->key, peer_.uid, must_prove},
         Events());
-    connection_->Dial(endpoint);
+    connection_->Dial(*endpoint);
   }
 
   // Calls nothing once this is gone.

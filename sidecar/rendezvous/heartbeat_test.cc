@@ -323,8 +323,7 @@ class HoldingProxy {
   HoldingProxy(asio::io_context* loop, const std::string& target)
       : acceptor_(*loop), to_(*loop), release_(*loop) {
     EXPECT_TRUE(net::ListenOn(&acceptor_, "127.0.0.1", 0, "TEST"));
-    asio::ip::tcp::endpoint endpoint;
-    EXPECT_TRUE(net::ParseEndpoint(target, &endpoint));
+    const asio::ip::tcp::endpoint endpoint = net::ParseEndpoint(target).value();
     acceptor_.async_accept([this, endpoint](std::error_code error, asio::ip::tcp::socket socket) {
       if (error) return;
       from_.emplace(std::move(socket));
@@ -429,8 +428,7 @@ TEST_F(HeartbeatTest, ABeatWithoutItsProofIsNotAnswered) {
 
 // More than a sidecar answers; they say their line, and no more.
 std::vector<asio::ip::tcp::socket> Strangers(asio::io_context* loop, const std::string& address) {
-  asio::ip::tcp::endpoint endpoint;
-  EXPECT_TRUE(net::ParseEndpoint(address, &endpoint));
+  const asio::ip::tcp::endpoint endpoint = net::ParseEndpoint(address).value();
   std::vector<asio::ip::tcp::socket> strangers;
   for (int i = 0; i < 260; ++i) {
     strangers.emplace_back(*loop).connect(endpoint);
@@ -506,12 +504,13 @@ TEST_F(HeartbeatTest, ForgetsWhoIsNoLongerWatched) {
 }
 
 TEST(ParseEndpoint, TakesNumericHostsOnly) {
-  asio::ip::tcp::endpoint endpoint;
-  EXPECT_TRUE(net::ParseEndpoint("127.0.0.1:80", &endpoint));
-  EXPECT_TRUE(net::ParseEndpoint("[::1]:80", &endpoint));
+  using asio::ip::make_address;
+  using asio::ip::tcp;
+  EXPECT_EQ(net::ParseEndpoint("127.0.0.1:80"), tcp::endpoint(make_address("127.0.0.1"), 80));
+  EXPECT_EQ(net::ParseEndpoint("[::1]:80"), tcp::endpoint(make_address("::1"), 80));
   for (const char* bad : {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:99999",
                           "host:80", "1.2.3.4:80x"}) {
-    EXPECT_FALSE(net::ParseEndpoint(bad, &endpoint)) << bad;
+    EXPECT_EQ(net::ParseEndpoint(bad), std::nullopt) << bad;
   }
 }
 

@@ -61,7 +61,7 @@ class Log:
                 if after["step"] != before["step"] + 1 and not came_back:
                     found.append("worker %d went from step %d to step %d" % (pid, before["step"], after["step"]))
                 if after["epoch"] < before["epoch"]:
-                    found.append("worker %d went back from epoch %d to %d" % (pid, before["epoch"], after["epoch"]))
+                    found.append("worker %d went back from view %d to %d" % (pid, before["epoch"], after["epoch"]))
             for row in rows:
                 by_step.setdefault(row["step"], set()).add(row["hash"])
         found += ["step %d has %d different histories" % (s, len(h)) for s, h in sorted(by_step.items()) if len(h) > 1]
