@@ -95,6 +95,7 @@ std::optional<Announcements::ByRank> Announcements::TakeComplete(const std::stri
 
 std::vector<Unanswered> Announcements::FindUnanswered(const Late& late) const {
   std::vector<Unanswered> unanswered;
+  const ByRank* shut = Find(kShutdownName);
   for (const auto& [key, since] : late) {
     const ByRank* heard = Find(key);
     if (heard == nullptr) continue;
@@ -110,6 +111,7 @@ std::vector<Unanswered> Announcements::FindUnanswered(const Late& late) const {
         one.asked.push_back(rank);
       } else if (!joined_->Has(rank)) {
         one.missing.push_back(rank);
+        if (shut != nullptr && shut->contains(rank)) one.in_shutdown.push_back(rank);
       }
     }
     if (!one.missing.empty()) unanswered.push_back(std::move(one));

@@ -26,6 +26,7 @@ struct Unanswered {
   std::string tensor;  // for people
   int32_t process_set = 0;
   std::vector<int> asked, missing;  // ranks, ascending
+  std::vector<int> in_shutdown;     // those of `missing` that have called shutdown() instead
   std::chrono::steady_clock::time_point since;
 };
 

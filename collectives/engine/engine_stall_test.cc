@@ -51,7 +51,7 @@ TEST_F(EngineStallTest, ARankThatNeverAsksIsKnownAndWhenItComesTheStallIsOver) {
   Begin(4);
   const auto a = Ask(0, "x"), b = Ask(2, "x"), c = Ask(3, "x");
   AwaitMissing(0, "x", {1});
-  EXPECT_EQ(world_->workers[0]->stalls[0].asked, 3);
+  EXPECT_EQ(world_->workers[0]->stalls[0].waiting, (std::vector<int>{0, 2, 3}));
   EXPECT_GE(world_->workers[0]->stalls[0].waited_ms, 50);
   const auto late = Ask(1, "x");
   for (const auto& operation : {a, b, c, late}) EXPECT_TRUE(Wait(operation).ok());
@@ -67,7 +67,7 @@ TEST_F(EngineStallTest, SoIsOneThatHasAskedForItOftenBefore) {
   }
   const auto a = Ask(1, "x"), b = Ask(2, "x");  // the ranks know it by its place in a cache
   AwaitMissing(1, "x", {0});
-  EXPECT_EQ(world_->workers[1]->stalls[0].asked, 2);
+  EXPECT_EQ(world_->workers[1]->stalls[0].waiting, (std::vector<int>{1, 2}));
   const auto late = Ask(0, "x");
   for (const auto& operation : {a, b, late}) EXPECT_TRUE(Wait(operation).ok());
   AwaitNone(1);
@@ -101,8 +101,19 @@ TEST_F(EngineStallTest, WhereAskedToTheWaitingGiveUp) {
   Begin(2, {milliseconds(20), milliseconds(100)});
   const Status status = Wait(Ask(0, "x"));
   EXPECT_EQ(status.code(), RM_ERR_TIMEOUT);
-  EXPECT_THAT(status.message(), HasSubstr("'x': asked for by 1 rank, not by rank 1"));
+  EXPECT_THAT(status.message(), HasSubstr("'x': asked for by rank 0, not by rank 1"));
   EXPECT_EQ(Wait(Ask(0, "y")).code(), RM_ERR_TIMEOUT) << "it is over for good";
+}
+
+// The script of one rank has fewer batches than the others', and has come to its end.
+TEST_F(EngineStallTest, ARankThatIsMissedBecauseItShutsDownIsSaidToDoSo) {
+  Begin(3);
+  const auto a = Ask(0, "x"), b = Ask(2, "x");
+  const auto shut = world_->workers[1]->Ask({kShutdownName, Kind::kShutdown}, nullptr, nullptr);
+  AwaitStalls(
+      0, [](const auto& stalls) { return stalls.size() == 1 && !stalls[0].in_shutdown.empty(); });
+  EXPECT_EQ(world_->workers[0]->stalls[0].missing, std::vector<int>{1});
+  EXPECT_EQ(world_->workers[0]->stalls[0].in_shutdown, std::vector<int>{1});
 }
 
 TEST_F(EngineStallTest, RanksThatHaveNothingToDoAreNotMissedAndWorkOnWhenTheyHave) {

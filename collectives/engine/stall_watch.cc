@@ -14,7 +14,9 @@ job::Stall StallOf(const Unanswered& waiting, StallWatch::Clock::time_point now)
   return {.tensor = waiting.tensor,
           .process_set = waiting.process_set,
           .asked = static_cast<int>(waiting.asked.size()),
+          .waiting = waiting.asked,
           .missing = waiting.missing,
+          .in_shutdown = waiting.in_shutdown,
           .waited_ms = MsSince(waiting.since, now)};
 }
 

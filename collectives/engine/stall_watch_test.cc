@@ -23,10 +23,16 @@ TEST(StallWatchTest, TensorsThatWaitForTheSameRanksAreOneStallOfTheOldest) {
       watch.Update({Waits("a", {0, 2}, {1}, seconds(61)), Waits("b", {0, 2}, {1}, seconds(62)),
                     Waits("c", {0}, {1, 2}, seconds(63))},
                    0, kNow));
-  EXPECT_EQ(watch.stalls(),
-            (std::vector<job::Stall>{
-                {.tensor = "b", .tensors = 2, .asked = 2, .missing = {1}, .waited_ms = 62'000},
-                {.tensor = "c", .asked = 1, .missing = {1, 2}, .waited_ms = 63'000}}));
+  EXPECT_EQ(
+      watch.stalls(),
+      (std::vector<job::Stall>{
+          {.tensor = "b",
+           .tensors = 2,
+           .asked = 2,
+           .waiting = {0, 2},
+           .missing = {1},
+           .waited_ms = 62'000},
+          {.tensor = "c", .asked = 1, .waiting = {0}, .missing = {1, 2}, .waited_ms = 63'000}}));
 }
 
 TEST(StallWatchTest, IsToldByTheLowestRankThatWaits) {
@@ -62,7 +68,7 @@ TEST(StallWatchTest, WhoeverWaitsForTooLongGivesUpAndSaysForWhom) {
   watch.Update({Waits("a", {0, 1}, {2}, seconds(119))}, 1, kNow);
   EXPECT_EQ(watch.give_up(), "");
   watch.Update({Waits("a", {0, 1}, {2}, seconds(120))}, 1, kNow);
-  EXPECT_THAT(watch.give_up(), HasSubstr("'a': asked for by 2 ranks, not by rank 2"));
+  EXPECT_THAT(watch.give_up(), HasSubstr("'a': asked for by ranks 0, 1, not by rank 2"));
 }
 
 TEST(StallWatchTest, OffNothingWaitsForLong) {

@@ -29,6 +29,40 @@ std::vector<int> Ranks(const nlohmann::json& list) {
   return ranks;
 }
 
+std::vector<int> FirstOf(std::vector<int> ranks) {
+  if (ranks.size() > kMostRanks) ranks.resize(kMostRanks);
+  return ranks;
+}
+
+std::string List(const std::vector<int>& ranks) {
+  std::string text;
+  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
+  return text;
+}
+
+// "rank 0", "ranks 0, 2", "40 ranks (0, 1, 2, 3, ...)". A sender of an earlier version names none:
+// "2 ranks".
+std::string WhoAsked(const Stall& stall) {
+  constexpr std::size_t kMostListed = 8;
+  const std::string plural = stall.asked == 1 ? "rank" : "ranks";
+  const std::string number = std::to_string(stall.asked) + " " + plural;
+  if (stall.waiting.empty()) return number;
+  const bool all = stall.waiting.size() == static_cast<std::size_t>(stall.asked);
+  if (all && stall.waiting.size() <= kMostListed) return plural + " " + List(stall.waiting);
+  std::vector<int> first = stall.waiting;
+  first.resize(std::min<std::size_t>(first.size(), 4));
+  return number + " (" + List(first) + ", ...)";
+}
+
+// What is said of a missing rank: " (digits-worker-1, in shutdown())".
+std::string RemarkOn(const Stall& stall, std::size_t i) {
+  std::string remark = i < stall.pods.size() ? stall.pods[i] : "";
+  const auto& shut = stall.in_shutdown;
+  if (std::find(shut.begin(), shut.end(), stall.missing[i]) != shut.end())
+    remark += remark.empty() ? "in shutdown()" : ", in shutdown()";
+  return remark.empty() ? "" : " (" + remark + ")";
+}
+
 }  // namespace
 
 nlohmann::json ToJson(const std::vector<Stall>& stalls) {
@@ -39,7 +73,9 @@ nlohmann::json ToJson(const std::vector<Stall>& stalls) {
                     {"tensors", stall.tensors},
                     {"processSet", stall.process_set},
                     {"asked", stall.asked},
+                    {"waiting", FirstOf(stall.waiting)},
                     {"missing", stall.missing},
+                    {"inShutdown", FirstOf(stall.in_shutdown)},
                     {"pods", stall.pods},
                     {"waitedMs", stall.waited_ms}});
   }
@@ -55,7 +91,9 @@ std::vector<Stall> StallsFromJson(const nlohmann::json& json) {
                 .tensors = static_cast<int>(fields::Integer(entry, "tensors", 1)),
                 .process_set = static_cast<int>(fields::Integer(entry, "processSet")),
                 .asked = static_cast<int>(fields::Integer(entry, "asked")),
+                .waiting = Ranks(fields::Member(entry, "waiting")),
                 .missing = Ranks(fields::Member(entry, "missing")),
+                .in_shutdown = Ranks(fields::Member(entry, "inShutdown")),
                 .pods = fields::Texts(entry, "pods"),
                 .waited_ms = fields::Integer(entry, "waitedMs")};
     if (stall.pods.size() > kMostRanks) stall.pods.resize(kMostRanks);
@@ -68,10 +106,10 @@ std::string Describe(const Stall& stall) {
   std::string text = "'" + stall.tensor + "'";
   if (stall.tensors > 1) text += " and " + std::to_string(stall.tensors - 1) + " more";
   if (stall.process_set != 0) text += " of process set " + std::to_string(stall.process_set);
-  text += ": asked for by " + std::to_string(stall.asked) + (stall.asked == 1 ? " rank" : " ranks");
+  text += ": asked for by " + WhoAsked(stall);
   for (std::size_t i = 0; i < stall.missing.size(); ++i) {
     text += (i == 0 ? ", not by rank " : ", ") + std::to_string(stall.missing[i]);
-    if (i < stall.pods.size()) text += " (" + stall.pods[i] + ")";
+    text += RemarkOn(stall, i);
   }
   return text;
 }

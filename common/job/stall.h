@@ -15,8 +15,10 @@ struct Stall {
   std::string tensor;        // of those that wait for the same ranks, the one that waits longest
   int tensors = 1;           // how many tensors wait for these ranks
   int process_set = 0;       // 0: all ranks
-  int asked = 0;             // ranks that have asked for it
-  std::vector<int> missing;  // ranks that have not
+  int asked = 0;             // how many ranks have asked for it
+  std::vector<int> waiting;  // these ranks, as far as the sender names them; in ascending order
+  std::vector<int> missing;  // ranks that have not asked
+  std::vector<int> in_shutdown;   // those of `missing` that have called the library's shutdown()
   std::vector<std::string> pods;  // of `missing`; empty before the sidecar has added them
   std::int64_t waited_ms = 0;
 
@@ -31,7 +33,9 @@ nlohmann::json ToJson(const std::vector<Stall>& stalls);
 // defaults.
 std::vector<Stall> StallsFromJson(const nlohmann::json& json);
 
-// "'grad' and 3 more: asked for by 2 ranks, not by rank 1 (digits-worker-1)"
+// "'grad' and 3 more: asked for by ranks 0, 2, not by rank 1 (digits-worker-1, in shutdown())".
+// Where many ranks have asked, their number and the first of them: "asked for by 40 ranks (0, 1, 2,
+// 3, ...)".
 std::string Describe(const Stall& stall);
 
 }  // namespace ringmaster::job

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -193,12 +195,13 @@ void SaySilent(const Inspection& inspection) {
 void AddEvents(const Connection& to, Inspection* inspection) {
   constexpr size_t kMostPods = 20;
   const std::string ns = fields::TextAt(inspection->job, "/metadata/namespace");
-  inspection->events = EventsAbout(to, ns, inspection->job);
-  size_t pods = 0;
-  for (const Json& pod : inspection->pods) {
-    if (++pods > kMostPods) break;
-    for (Json& event : EventsAbout(to, ns, pod)) inspection->events.push_back(std::move(event));
-  }
+  const size_t pods = std::min(inspection->pods.size(), kMostPods);
+  std::vector<std::vector<Json>> events(1 + pods);  // of the job, then of each pod
+  InParallel(events.size(), [&](size_t i) {
+    events[i] = EventsAbout(to, ns, i == 0 ? inspection->job : inspection->pods[i - 1]);
+  });
+  for (std::vector<Json>& about : events)
+    std::move(about.begin(), about.end(), std::back_inserter(inspection->events));
 }
 
 std::string TokenOf(const Connection& to, const std::string& ns, const std::string& job) {

@@ -14,8 +14,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kAskedAtOnce = 32;
-
 }  // namespace
 
 std::vector<SidecarAddress> SidecarsOf(const std::vector<Json>& pods) {
@@ -43,10 +41,11 @@ std::vector<SidecarAddress> SidecarsAtHome(const std::vector<Json>& pods) {
   return sidecars;
 }
 
-void InParallel(std::size_t count, const std::function<void(std::size_t)>& act) {
+void InParallel(std::size_t count, const std::function<void(std::size_t)>& act,
+                std::size_t at_once) {
   std::atomic<std::size_t> next{0};
   std::vector<std::jthread> threads;
-  for (std::size_t i = 0; i < std::min(kAskedAtOnce, count); ++i) {
+  for (std::size_t i = 0; i < std::min(at_once, count); ++i) {
     threads.emplace_back([&] {
       for (std::size_t one = next++; one < count; one = next++) act(one);
     });

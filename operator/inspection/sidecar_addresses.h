@@ -23,7 +23,8 @@ std::vector<SidecarAddress> SidecarsOf(const std::vector<nlohmann::json>& pods);
 // may write, so the token could go to someone else.
 std::vector<SidecarAddress> SidecarsAtHome(const std::vector<nlohmann::json>& pods);
 
-// Calls `act` for 0 to `count` - 1, up to 32 at a time, so that a slow call delays no other.
-void InParallel(std::size_t count, const std::function<void(std::size_t)>& act);
+// Calls `act` for 0 to `count` - 1, up to `at_once` at a time, so that a slow call delays no other.
+void InParallel(std::size_t count, const std::function<void(std::size_t)>& act,
+                std::size_t at_once = 32);
 
 }  // namespace ringmaster::inspection

@@ -112,7 +112,7 @@ void SetNoStepEnds(const Snapshot& in, const JobState& state, const PodSets& pod
                    DecisionDraft& out);
 // Why a pod whose time to leave is over is in the ring still, for people.
 std::string WhyNotLeft(const Snapshot& in, const PodFacts& pod);
-// "'grad': asked for by 2 ranks, not by rank 1 (digits-worker-1), since 2026-11-03T10:20:30Z"
+// "'grad': asked for by ranks 0, 2, not by rank 1 (digits-worker-1), since 2026-11-03T10:20:30Z"
 std::vector<std::string> DescribeStalls(const Snapshot& in);
 std::string WaitingForInit(const Snapshot& in, const JobState& state, const PodSets& pods,
                            DecisionDraft& out);  // before the first view, for people

@@ -99,7 +99,7 @@ def test_ranks_that_do_not_ask_for_a_tensor(write, tmp_path):
     with Run(write(manifest(command=[harness.WORKER, tmp_path], replicas=2, env={"HOROVOD_STALL_CHECK_TIME_SECONDS": 1}))) as run:
         run.world("job", 2)
         (tmp_path / "absent.1").touch()
-        message = check(run, "RanksMissing", "RanksMissing", r"^'gradient': asked for by 1 rank, not by rank 1 \(job-worker-1\), since ")
+        message = check(run, "RanksMissing", "RanksMissing", r"^'gradient': asked for by rank 0, not by rank 1 \(job-worker-1\), since ")
         wait_for("the event", lambda: "RanksMissing: " + message in events(run), alive=run.alive)
 
 

@@ -87,7 +87,7 @@ def test_a_rank_that_never_asks_is_named_and_when_it_comes_the_stall_is_over(wri
         missing = rank(job, 1)[0][0]
         teller = rank(job, 0)[0][0]
         (tmp_path / "absent.1").touch()
-        said = "'gradient': asked for by 2 ranks, not by rank 1"
+        said = "'gradient': asked for by ranks 0, 2, not by rank 1"
         found = wait_for("the job's condition", lambda: condition(job, "RanksMissing").get("status") == "True" and
                          condition(job, "RanksMissing"), alive=job.run.alive)
         assert "%s (%s), since 20" % (said, missing) in found["message"]
@@ -108,7 +108,7 @@ def test_where_asked_to_a_job_that_stalls_ends(write, tmp_path):
         teller = rank(job, 0)[0][0]
         (tmp_path / "absent.1").touch()
         assert job.run.wait() == 1
-        assert "(HOROVOD_STALL_SHUTDOWN_TIME_SECONDS): 'gradient': asked for by 1 rank, not by rank 1" in job.run.text()
+        assert "(HOROVOD_STALL_SHUTDOWN_TIME_SECONDS): 'gradient': asked for by rank 0, not by rank 1" in job.run.text()
 
 
 def test_a_sidecar_that_stands_still_fails_no_job(write, tmp_path):
