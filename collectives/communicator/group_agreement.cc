@@ -3,6 +3,7 @@
 #include "collectives/communicator/group_map.h"
 #include "collectives/transport/connection.h"
 #include "collectives/transport/fault_point.h"
+#include "collectives/transport/whole_frame.h"
 
 namespace ringmaster::communicator {
 
@@ -18,11 +19,11 @@ Status AgreeOnGroups(transport::LivenessMonitor* liveness, RankAndSize place, ui
   groups->assign(n, 0);
   auto send = [&](int rank, const void* data, size_t bytes) {
     FrameSender frame(liveness->connection(rank), epoch, 0, data, bytes, FrameKind::kGroups);
-    return liveness->Send(&frame, bytes, 0, deadline);
+    return transport::SendFrame(liveness, &frame, bytes, 0, deadline);
   };
   auto receive = [&](int rank, void* data, size_t bytes) {
     FrameReceiver frame(liveness->connection(rank), epoch, 0, bytes, FrameKind::kGroups);
-    return liveness->Receive(&frame, data, bytes, 0, deadline);
+    return transport::ReceiveFrame(liveness, &frame, data, bytes, 0, deadline);
   };
   Status status;
   if (place.rank != 0) {

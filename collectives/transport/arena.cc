@@ -37,7 +37,7 @@ std::byte* MapShared(int fd, size_t bytes) {
 }  // namespace
 
 // The store of the count and the load of `waiting` must not change places, and neither must their
-// counterparts in LivenessMonitor::SleepOn (it sets `waiting`, then loads the count): otherwise
+// counterparts in ViewDeath::SleepOn (it sets `waiting`, then loads the count): otherwise
 // both sides could miss each other. Sequential consistency forbids it.
 void Raise(Flag* flag, uint64_t tag, uint64_t count) {
   flag->word.store(tag << kFlagCountBits | count, std::memory_order_seq_cst);

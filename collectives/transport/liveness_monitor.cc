@@ -1,15 +1,9 @@
 #include "collectives/transport/liveness_monitor.h"
 
-#include <linux/futex.h>
 #include <sched.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <climits>
-#include <ctime>
+#include <chrono>
+#include <utility>
 
 #include "collectives/transport/probe.h"
 
@@ -21,8 +15,7 @@ constexpr int kSpins = 100;
 constexpr int kYields = 200;
 constexpr int kIoSpins = 10;
 constexpr int kIoYields = 50;
-// Bounds of a sleep: how late a lost wake-up or a death in shared memory is noticed at worst.
-constexpr long kSleepNanos = 2'000'000;
+// How late a death that ends no poll is noticed at worst.
 constexpr int kPollMillis = 100;
 constexpr auto kProbeLimit = std::chrono::milliseconds(500);
 
@@ -32,27 +25,12 @@ inline void Pause() {
 #endif
 }
 
-uint32_t* LowerHalf(Flag* flag) { return reinterpret_cast<uint32_t*>(&flag->word); }
-
 }  // namespace
 
 LivenessMonitor::LivenessMonitor(Options options)
     : options_(std::move(options)),
-      connections_(options_.peers.size()),
       suspected_(options_.peers.size(), false),
-      event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-
-void LivenessMonitor::SetConnection(int peer, std::unique_ptr<Connection> connection) {
-  sync::MutexLock lock(&mu_);  // Fail() walks over the links from any thread
-  connections_[static_cast<size_t>(peer)] = std::move(connection);
-  if (aborted() && connections_[static_cast<size_t>(peer)] != nullptr)
-    connections_[static_cast<size_t>(peer)]->Shutdown();
-}
-
-Status LivenessMonitor::status() const {
-  sync::MutexLock lock(&mu_);
-  return status_;
-}
+      connections_(options_.peers.size()) {}
 
 void LivenessMonitor::Abort(const std::string& why) { (void)Fail(RM_ERR_EPOCH_MOVED, why); }
 
@@ -62,20 +40,8 @@ void LivenessMonitor::SayGivenUp() const {
 
 Status LivenessMonitor::Fail(rm_status code, const std::string& why) {
   if (!aborted()) SayGivenUp();
-  {
-    sync::MutexLock lock(&mu_);
-    if (!status_.ok()) return status_;
-    status_ = Status(RM_ERR_EPOCH_MOVED, why);
-    aborted_.store(true, std::memory_order_seq_cst);
-    for (const auto& connection : connections_) {
-      if (connection != nullptr) connection->Shutdown();
-    }
-  }
-  uint64_t one = 1;
-  (void)!write(event_.get(), &one, sizeof(one));
-  if (Flag* flag = sleeping_on_.load(std::memory_order_seq_cst)) {
-    syscall(SYS_futex, LowerHalf(flag), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-  }
+  if (!death_.Die(why)) return status();
+  connections_.Shutdown();
   return Status(code, why);
 }
 
@@ -138,43 +104,15 @@ Status LivenessMonitor::Suspect(int peer, const std::string& why, bool forged) {
   return status;
 }
 
-LivenessMonitor::Ending LivenessMonitor::ReadEnding(Connection* connection, uint64_t op) const {
-  FrameHeader header;
-  const ssize_t rc = connection->Peek(&header, sizeof(header));
-  if (rc <= 0) return Ending::kBroken;
-  // Data before the end: the operation that waits for it decides.
-  if (rc < static_cast<ssize_t>(sizeof(header)) || header.magic != kMagic ||
-      header.kind != FrameKind::kBye) {
-    return Ending::kUndecided;
-  }
-  return header.op >= op ? Ending::kLeft : Ending::kLeftEarly;
-}
-
 Status LivenessMonitor::CheckConnections(uint64_t op) {
   if (aborted()) return status();
-  polls_.clear();
-  for (const auto& connection : connections_) {
-    if (connection != nullptr) polls_.push_back({connection->fd(), POLLRDHUP, 0});
-  }
-  if (poll(polls_.data(), polls_.size(), 0) <= 0) return Status();
-  std::vector<int> broken;
-  size_t at = 0;
-  for (const auto& connection : connections_) {
-    if (connection == nullptr) continue;
-    if (polls_[at++].revents == 0) continue;
-    Ending ending = ReadEnding(connection.get(), op);
-    if (ending == Ending::kLeftEarly) return Explain(Progress::kBye, connection->peer());
-    if (ending == Ending::kBroken) broken.push_back(connection->peer());
-  }
-  if (aborted()) return status();
-  return broken.empty() ? Status() : ExplainClosed(broken);
+  const PeerConnections::Ended ended = connections_.FindEnded(op);
+  if (ended.left_early) return Explain(Progress::kBye, *ended.left_early);
+  return ended.broken.empty() ? Status() : ExplainClosed(ended.broken);
 }
 
 Status LivenessMonitor::CheckLinks() {
-  std::vector<int> dead;
-  for (const auto& connection : connections_) {
-    if (connection != nullptr && connection->LinkIsDead()) dead.push_back(connection->peer());
-  }
+  const std::vector<int> dead = connections_.FindDeadLinks();
   return dead.empty() ? Status() : ExplainClosed(dead);
 }
 
@@ -191,28 +129,7 @@ Status LivenessMonitor::WaitFlag(Flag* flag, uint64_t tag, uint64_t count, uint6
     if (Reached(*flag, tag, count)) return Status();
     if (aborted()) return status();
   }
-  return SleepOn(flag, tag, count, op);
-}
-
-Status LivenessMonitor::SleepOn(Flag* flag, uint64_t tag, uint64_t count, uint64_t op) {
-  timespec limit{0, kSleepNanos};
-  Status status;
-  // Fail() wakes the flag that is named here: it sets `aborted` first and reads this afterwards, we
-  // name the flag first and look at `aborted` afterwards, so one of the two sees the other.
-  sleeping_on_.store(flag, std::memory_order_seq_cst);
-  while (true) {
-    status = CheckConnections(op);
-    if (!status.ok()) break;
-    flag->waiting.store(1, std::memory_order_seq_cst);
-    uint64_t word = flag->word.load(std::memory_order_seq_cst);
-    if (Reached(*flag, tag, count)) break;
-    if (aborted()) continue;
-    syscall(SYS_futex, LowerHalf(flag), FUTEX_WAIT, static_cast<uint32_t>(word), &limit, nullptr,
-            0);
-    if (Reached(*flag, tag, count)) break;
-  }
-  sleeping_on_.store(nullptr, std::memory_order_seq_cst);
-  return status;
+  return death_.SleepOn(flag, tag, count, [this, op] { return CheckConnections(op); });
 }
 
 Status LivenessMonitor::WaitIo(std::span<pollfd> wanted, int idle, uint64_t op) {
@@ -226,7 +143,7 @@ Status LivenessMonitor::WaitIo(std::span<pollfd> wanted, int idle, uint64_t op) 
     return Status();
   }
   polls_.assign(wanted.begin(), wanted.end());
-  polls_.push_back({event_.get(), POLLIN, 0});
+  polls_.push_back({abort_event(), POLLIN, 0});
   int rc = poll(polls_.data(), polls_.size(), kPollMillis);
   if (aborted()) return status();
   // Nothing on the connections in use for that long: perhaps another rank has died.
@@ -235,58 +152,10 @@ Status LivenessMonitor::WaitIo(std::span<pollfd> wanted, int idle, uint64_t op) 
   return status.ok() ? CheckLinks() : status;
 }
 
-Status LivenessMonitor::Overdue(int peer) {
-  return Fail(RM_ERR_TIMEOUT, "rank " + std::to_string(peer) + " did not answer in time");
-}
-
-Status LivenessMonitor::Finish(const Connection& connection, short events,
-                               const std::function<bool()>& done,
-                               const std::function<Progress()>& step, uint64_t op,
-                               Clock::time_point deadline) {
-  for (int idle = 0; !done();) {
-    Progress progress = step();
-    if (progress == Progress::kSome) {
-      idle = 0;
-      continue;
-    }
-    Status status = Explain(progress, connection.peer());
-    pollfd wanted{connection.fd(), events, 0};
-    if (status.ok()) status = WaitIo({&wanted, 1}, idle++, op);
-    if (status.ok() && Clock::now() >= deadline) status = Overdue(connection.peer());
-    if (!status.ok()) return status;
-  }
-  return Status();
-}
-
-Status LivenessMonitor::Send(FrameSender* frame, size_t bytes, uint64_t op,
-                             Clock::time_point deadline) {
-  return Finish(
-      *frame->connection(), POLLOUT, [&] { return frame->done(); },
-      [&] { return frame->Push(bytes); }, op, deadline);
-}
-
-Status LivenessMonitor::Receive(FrameReceiver* frame, void* into, size_t bytes, uint64_t op,
-                                Clock::time_point deadline) {
-  auto pull = [&] {
-    size_t at = frame->received();
-    size_t got = 0;
-    return frame->Pull(static_cast<std::byte*>(into) + at, bytes - at, &got);
-  };
-  return Finish(
-      *frame->connection(), POLLIN, [&] { return frame->done(); }, pull, op, deadline);
-}
-
 void LivenessMonitor::SendBye(uint64_t op) {
   if (aborted()) return;
   SayGivenUp();
-  FrameHeader bye;
-  bye.kind = FrameKind::kBye;
-  bye.epoch = options_.epoch;
-  bye.op = op;
-  for (const auto& connection : connections_) {
-    const iovec part{&bye, sizeof(bye)};
-    if (connection != nullptr) (void)connection->Send({&part, 1});
-  }
+  connections_.SendBye(options_.epoch, op);
 }
 
 }  // namespace ringmaster::transport

@@ -11,17 +11,18 @@
 
 #include <poll.h>
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectives/transport/arena.h"
 #include "collectives/transport/connection.h"
+#include "collectives/transport/peer_connections.h"
 #include "collectives/transport/ring_key.h"
-#include "common/sync/mutex.h"
+#include "collectives/transport/view_death.h"
 #include "ringmaster/endpoint.h"
 
 namespace ringmaster::transport {
@@ -43,13 +44,15 @@ class LivenessMonitor {
   // Fixed once the view is built. `spin`: the ranks of this machine have a core each.
   void SetSpin(bool spin) { spin_ = spin; }
   // Null for the own rank and for peers not connected yet.
-  void SetConnection(int peer, std::unique_ptr<Connection> connection);
-  Connection* connection(int peer) const { return connections_[static_cast<size_t>(peer)].get(); }
+  void SetConnection(int peer, std::unique_ptr<Connection> connection) {
+    connections_.Set(peer, std::move(connection));
+  }
+  Connection* connection(int peer) const { return connections_[peer]; }
 
   void Abort(const std::string& why);
-  bool aborted() const { return aborted_.load(std::memory_order_acquire); }
-  Status status() const;
-  int abort_event() const { return event_.get(); }
+  bool aborted() const { return death_.dead(); }
+  Status status() const { return death_.status(); }
+  int abort_event() const { return death_.event(); }
 
   // Returns the view's first error; makes this one the first if there was none.
   Status Fail(rm_status code, const std::string& why);
@@ -70,10 +73,6 @@ class LivenessMonitor {
   // Called after a round of I/O without progress; `idle` counts such rounds. Returns when it makes
   // sense to try again.
   Status WaitIo(std::span<pollfd> wanted, int idle, uint64_t op);
-  // A whole frame, in one direction.
-  Status Send(FrameSender* frame, size_t bytes, uint64_t op, Clock::time_point deadline);
-  Status Receive(FrameReceiver* frame, void* into, size_t bytes, uint64_t op,
-                 Clock::time_point deadline);
 
   // Tells all peers that this rank leaves the view after `op` operations, all complete.
   void SendBye(uint64_t op);
@@ -82,26 +81,13 @@ class LivenessMonitor {
   // The connections of these ranks are closed: asks each rank why.
   Status ExplainClosed(std::span<const int> peers);
   void SayGivenUp() const;
-  Status Overdue(int peer);
-  // Repeats `step` of a frame on the connection until it is `done`.
-  Status Finish(const Connection& connection, short events, const std::function<bool()>& done,
-                const std::function<Progress()>& step, uint64_t op, Clock::time_point deadline);
-  Status SleepOn(Flag* flag, uint64_t tag, uint64_t count, uint64_t op);
-  // What the unread bytes of a connection tell whose other end is closed.
-  enum class Ending { kUndecided, kLeft, kLeftEarly, kBroken };
-  Ending ReadEnding(Connection* connection, uint64_t op) const;
 
   const Options options_;
   bool spin_ = false;
-  std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<bool> suspected_;
   std::vector<pollfd> polls_;
-  UniqueFd event_;
-
-  std::atomic<bool> aborted_{false};
-  std::atomic<Flag*> sleeping_on_{nullptr};
-  mutable sync::Mutex mu_;
-  Status status_ GUARDED_BY(mu_);
+  PeerConnections connections_;
+  ViewDeath death_;
 };
 
 }  // namespace ringmaster::transport

@@ -11,6 +11,7 @@
 
 #include "collectives/transport/liveness_monitor.h"
 #include "collectives/transport/unique_fd.h"
+#include "collectives/transport/whole_frame.h"
 
 namespace ringmaster::transport {
 namespace {
@@ -184,8 +185,8 @@ TEST(ForgedRecord, EndsTheViewAndMakesItsRankASuspect) {
   ASSERT_EQ(write(other.get(), forged.data(), forged.size()), static_cast<ssize_t>(forged.size()));
   char into[8];
   FrameReceiver frame(monitor.connection(1), 1, 1, sizeof(into));
-  const Status status =
-      monitor.Receive(&frame, into, sizeof(into), 1, Clock::now() + std::chrono::seconds(10));
+  const Status status = ReceiveFrame(&monitor, &frame, into, sizeof(into), 1,
+                                     Clock::now() + std::chrono::seconds(10));
   EXPECT_EQ(status.code(), RM_ERR_EPOCH_MOVED);
   EXPECT_NE(status.message().find("rank 1: what came over its connection was changed"),
             std::string::npos)

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "common/membership/reach.h"
+
 namespace ringmaster::membership {
 namespace {
 
@@ -34,7 +36,8 @@ void CampaignRequests::Send(const Campaign& campaign) {
     parts_.outbox->SendTo(view.pods[i].uid, message);
   }
   const bool ask_record =
-      RecordHasVote(view, without_) && (repeat_.times > 0 || parts_.peers->RecordNeeded());
+      RecordHasVote(view, without_) &&
+      (repeat_.times > 0 || RecordNeeded(*parts_.state, *parts_.peers, without_));
   if (ask_record && !answered.Has(RecordIndex(view))) {
     message.base = parts_.state->stored().view;
     parts_.outbox->Emit(SendToRecord{std::move(message)});

@@ -1,5 +1,7 @@
 #include "common/membership/campaign_turn.h"
 
+#include "common/membership/reach.h"
+
 namespace ringmaster::membership {
 
 bool CampaignTurn::HasCome(bool fault, bool may) {
@@ -14,7 +16,7 @@ bool CampaignTurn::HasCome(bool fault, bool may) {
   // Another proposer's attempt is waited for, unless that proposer has gone silent.
   const Ballot& attempt = parts_.acceptor->CurrentBallot();
   const int owner = attempt.none() ? -1 : state.view().FindPod(attempt.pod);
-  const int position = parts_.peers->Position();
+  const int position = CampaignPosition(state, *parts_.peers);
   const TimePoint now = parts_.outbox->now();
   const bool own = owner == state.self();
   if (owner >= 0 && !own && parts_.peers->suspected(owner)) timer_.Shorten(now, position);
@@ -28,7 +30,9 @@ bool CampaignTurn::HasCome(bool fault, bool may) {
   return *timer_.at() <= now;
 }
 
-void CampaignTurn::Postpone() { timer_.Start(parts_.outbox->now(), parts_.peers->Position() + 1); }
+void CampaignTurn::Postpone() {
+  timer_.Start(parts_.outbox->now(), CampaignPosition(*parts_.state, *parts_.peers) + 1);
+}
 
 void CampaignTurn::RestartOrder() {
   if (!parts_.acceptor->pending() && !parts_.state->stored().accepted_value) timer_.Stop();

@@ -19,7 +19,7 @@
 // The parts, each with a header of its own; member_impl.h wires them:
 //   member_state     its place in which view, and what it has promised: what is stored
 //   succession       decides the view's successor (Paxos): acceptor, proposer (campaign), learner
-//   peer_status      which pods are silent, accused, resigned
+//   peer_status      which pods are silent, accused, resigned; reach: who may still vote
 //   rank_status      which workers have died, and whether any still holds the training state
 //   local_workers    the workers of this pod: living, ordered to stop, armed
 //   successor        the value to propose, from all that is known (next_view computes it)

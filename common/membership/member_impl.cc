@@ -23,7 +23,7 @@ MemberImpl::MemberImpl(const Config& config, PersistentState stored)
     : without_(config.without),
       outbox_(config.self.uid, stored.incarnation, config.timers.retry),
       state_(config.self.uid, std::move(stored), without_, &outbox_),
-      peers_(&state_, config.timers.hearsay, without_),
+      peers_(&state_, config.timers.hearsay),
       workers_(&state_, &outbox_),
       moves_({&state_, &peers_, &workers_, &outbox_},
              WithIncarnation(config.self, state_.stored().incarnation), config.timers),
@@ -138,7 +138,7 @@ std::optional<TimePoint> MemberImpl::NextDeadline() const {
     if (at && (!next || *at < *next)) next = at;
   };
   consider(succession_.proposer().NextDeadline());
-  consider(peers_.hearsay_due());
+  consider(peers_.hearsay().due());
   consider(report_.repeat().at);
   consider(plan_.repeat().at);
   consider(record_.repeat().at);

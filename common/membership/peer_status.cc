@@ -1,11 +1,9 @@
 #include "common/membership/peer_status.h"
 
-#include <utility>
-
 namespace ringmaster::membership {
 
-PeerStatus::PeerStatus(const MemberState* state, Duration hearsay, ClauseSet without)
-    : state_(state), without_(without), hearsay_(hearsay) {
+PeerStatus::PeerStatus(const MemberState* state, Duration hearsay)
+    : state_(state), hearsay_(hearsay) {
   EnterView();
 }
 
@@ -14,8 +12,7 @@ void PeerStatus::EnterView() {
   view_ = state_->stored().view;
   pods_.assign(view_ ? view_->pods.size() : 0, {});
   hearsay_.Clear();
-  link_accusations_.clear();
-  link_broken_ = false;
+  links_.Clear();
   for (const std::string& pod : silent) {
     if (int i = view_->FindPod(pod); i >= 0) pods_[i].suspected = true;
   }
@@ -42,11 +39,11 @@ bool PeerStatus::ClearSuspicion(const std::string& uid) {
 
 bool PeerStatus::SetLinkBroken(const std::vector<std::string>& accused) {
   if (!state_->in_view()) return false;
-  bool news = !std::exchange(link_broken_, true);
+  bool news = links_.Break();
   for (const std::string& uid : accused) {
     const int pod = view_->FindPod(uid);
     if (pod < 0 || pod == state_->self()) continue;
-    news = link_accusations_.emplace(state_->self(), pod).second || news;
+    news = links_.Accuse(state_->self(), pod) || news;
   }
   return news;
 }
@@ -58,19 +55,11 @@ void PeerStatus::OnSuspect(const Message& message, int from, bool rebuilds) {
     const int accused = view_->FindPod(uid);
     if (accused < 0 || accused == from) continue;
     if (link) {
-      link_accusations_.emplace(from, accused);
+      links_.Accuse(from, accused);
     } else {
-      Accuse(from, accused);
+      hearsay_.Accuse(from, accused);
     }
   }
-}
-
-std::vector<std::string> PeerStatus::AccusedLinks() const {
-  std::vector<std::string> uids;
-  for (const auto& [accuser, accused] : link_accusations_) {
-    if (accuser == state_->self()) uids.push_back(view_->pods[accused].uid);
-  }
-  return uids;
 }
 
 void PeerStatus::WeighHearsay(TimePoint now) {
@@ -81,7 +70,7 @@ void PeerStatus::WeighHearsay(TimePoint now) {
 
 Hearsay::Edges PeerStatus::accusations() const {
   Hearsay::Edges all = hearsay_.counted();
-  all.insert(all.end(), link_accusations_.begin(), link_accusations_.end());
+  all.insert(all.end(), links_.accusations().begin(), links_.accusations().end());
   return all;
 }
 
@@ -104,44 +93,11 @@ std::vector<const Resignation*> PeerStatus::Resignations() const {
 bool PeerStatus::Gone(int pod) const { return Lost(pod) || resigned(pod); }
 
 bool PeerStatus::AnyFault() const {
-  if (link_broken_ || !hearsay_.counted().empty()) return true;
+  if (links_.broken() || !hearsay_.counted().empty()) return true;
   for (std::size_t i = 0; i < pods_.size(); ++i) {
     if (Gone(static_cast<int>(i))) return true;
   }
   return false;
-}
-
-int PeerStatus::Position() const {
-  const int self = state_->self();
-  const int coordinator = view_->FindPod(view_->coordinator);
-  if (coordinator == self) return 0;
-  int position = coordinator >= 0 && !Gone(coordinator) ? 1 : 0;
-  for (int i = 0; i < self; ++i) {
-    if (i != coordinator && !Gone(i)) ++position;
-  }
-  return position;
-}
-
-PeerStatus::Reach PeerStatus::CountReachable() const {
-  Reach reach;
-  for (int i = 0; i < static_cast<int>(pods_.size()); ++i) {
-    const bool answers = i == state_->self() ? state_->voting() : !Gone(i);
-    reach.votes += answers ? 1 : 0;
-    reach.all = reach.all && (answers || resigned(i));
-  }
-  return reach;
-}
-
-bool PeerStatus::QuorumInReach() const {
-  Reach reach = CountReachable();
-  if (reach.all && (reach.votes > 0 || without_.Has(Clause::kOneAccepted))) return true;
-  if (RecordHasVote(*view_, without_)) ++reach.votes;
-  return reach.votes >= MajorityOf(*view_, without_);
-}
-
-bool PeerStatus::RecordNeeded() const {
-  const Reach reach = CountReachable();
-  return !reach.all && reach.votes < MajorityOf(*view_, without_);
 }
 
 }  // namespace ringmaster::membership

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/membership/reach.h"
+
 namespace ringmaster::membership {
 
 using Phase = Campaign::Phase;
@@ -47,7 +49,7 @@ void Proposer::CheckFault(bool fault, bool may) {
 void Proposer::Begin() {
   const PersistentState& stored = parts_.state->stored();
   parts_.turn->Stop();
-  if (!parts_.peers->QuorumInReach() ||
+  if (!QuorumInReach(*parts_.state, *parts_.peers, without_) ||
       (!stored.accepted_value && !parts_.source->Successor(false))) {
     parts_.turn->Postpone();
     return;
@@ -187,7 +189,7 @@ void Proposer::OnRefused(const Message& message) {
 
 void Proposer::Resign() {
   const bool may = parts_.state->is_coordinator() && parts_.acceptor->RoundZeroFree() &&
-                   parts_.peers->QuorumInReach();
+                   QuorumInReach(*parts_.state, *parts_.peers, without_);
   const ViewPtr last_word = may ? parts_.source->Successor(true) : nullptr;
   if (!last_word) {
     parts_.state->Resign();

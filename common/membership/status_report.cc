@@ -42,9 +42,11 @@ void StatusReport::SendToCoordinator() {
   const bool reachable = coordinator >= 0 && !parts_.peers->suspected(coordinator);
   if (!silent.pods.empty() && reachable) outbox.SendTo(view.coordinator, std::move(silent));
 
-  if (parts_.peers->link_broken()) {
+  if (parts_.peers->links().broken()) {
     Message broken = outbox.MakeMessage(MessageKind::kSuspect);
-    broken.pods = parts_.peers->AccusedLinks();
+    for (const int pod : parts_.peers->links().AccusedBy(parts_.state->self())) {
+      broken.pods.push_back(view.pods[pod].uid);
+    }
     broken.number = 1;
     outbox.SendTo(view.coordinator, std::move(broken));
   }

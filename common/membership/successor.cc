@@ -19,7 +19,7 @@ ViewPtr SuccessorFromFacts::Successor(bool without_self) const {
 }
 
 std::vector<int> SuccessorFromFacts::AccusedOfSilence() const {
-  return PodsToDrop(parts_.peers->silence_accusations(), parts_.state->self());
+  return PodsToDrop(parts_.peers->hearsay().counted(), parts_.state->self());
 }
 
 bool SuccessorFromFacts::ChangeWanted() const {
@@ -50,9 +50,9 @@ Change SuccessorFromFacts::KnownChange(bool without_self, const std::vector<int>
     change.pod_lost = change.pod_lost || parts_.peers->Lost(pod);
     fault = fault || change.gone[i];
   }
-  change.link_broken = parts_.peers->link_broken() && !fault && !without_self &&
-                       parts_.peers->silence_accusations().empty();
-  fault = fault || parts_.peers->link_broken();
+  change.link_broken = parts_.peers->links().broken() && !fault && !without_self &&
+                       parts_.peers->hearsay().counted().empty();
+  fault = fault || parts_.peers->links().broken();
   for (int pod : accused) change.gone[pod] = fault = true;
   change.pod_lost = change.pod_lost || (!accused.empty() && !change.link_broken);
   if (without_self) {

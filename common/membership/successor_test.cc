@@ -54,7 +54,9 @@ TEST(SuccessorTest, WhereAllAreToLeaveTheyStay) {
 TEST(SuccessorTest, AMemberThatResignsIsLeftOutAndNoOtherReasonDropsIt) {
   Choice f(3);
   EXPECT_EQ(f.Pods(true), (Strings{"p1", "p2"}));
-  f.peers.Accuse(1, 0);
+  Message report = f.From(1, MessageKind::kSuspect);
+  report.pods = {"p0"};
+  f.peers.OnSuspect(report, 1, true);
   f.peers.WeighHearsay(f.now);
   EXPECT_EQ(f.Pods(), (Strings{"p0", "p2"})) << "the accuser goes in its place";
 }

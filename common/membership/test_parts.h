@@ -84,7 +84,7 @@ struct Floor {
       : view(stored.view),
         outbox("p" + std::to_string(self), 1, retry),
         state("p" + std::to_string(self), std::move(stored), without, &outbox),
-        peers(&state, kHearsay, without),
+        peers(&state, kHearsay),
         workers(&state, &outbox) {
     ranks.EnterView(view);
     outbox.Begin(now, &actions);
