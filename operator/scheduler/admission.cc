@@ -36,14 +36,14 @@ GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>&
     if (topology_.Widen(&waiting)) grants_.Grow(&waiting, waiting.request.Most());
     if (!waiting.CanNotStart()) ForgetTakers();
     // The next pass finds out which jobs could make room for it.
-    if (waiting.CanNotStart() && takers_.MayTake(waiting.request)) asked_ = true;
+    if (waiting.CanNotStart() && takers_.MayTake(waiting.request)) trigger_.Ask();
     // The next pass also notes since when the job has lacked room.
     if (!waiting.CanNotStart()) waiting.lacks_since.reset();
-    if (waiting.CanNotStart() && node_calls_.rules().calls && !waiting.lacks_since) asked_ = true;
+    if (waiting.CanNotStart() && node_calls_.rules().calls && !waiting.lacks_since) trigger_.Ask();
   }
   KeepInLine(job, waiting);
   if (!waiting.answer.decided) {
-    asked_ = true;
+    trigger_.Ask();
     waiting.answer.why = "it stands in line";
   }
   return waiting.answer;
@@ -55,7 +55,7 @@ bool Admission::IsAsBefore(const WaitingJob& waiting, const AdmissionRequest& re
   if (!AskForTheSame(waiting.request, request)) return false;
   for (std::size_t i = 0; i < request.pods.size(); ++i) {
     if (request.pods[i] == waiting.request.pods[i]) continue;
-    if (capacity_.ShapeOf(*request.pods[i]) != waiting.anywhere[i]) return false;
+    if (capacity_.shapes().Of(*request.pods[i]) != waiting.anywhere[i]) return false;
   }
   return true;
 }
@@ -65,26 +65,27 @@ void Admission::Withdraw(const std::string& job, const std::vector<std::string>&
   line_.erase(job);
   // The room that was kept for the job is free, and other jobs may have counted on the pods it
   // took.
-  if (takers_.Remove(job)) asked_ = true;
+  if (takers_.Remove(job)) trigger_.Ask();
   grants_.Drop(job, started);
 }
 
 void Admission::SetHolding(Holding holding) {
   const int priority = holding.priority;
   if (!takers_.SetHolding(std::move(holding))) return;
-  asked_ = asked_ || std::any_of(line_.begin(), line_.end(), [&](const std::string& job) {
-             const AdmissionRequest& request = waiting_.at(job).request;
-             return request.preempts && request.priority > priority;
-           });
+  const bool may_be_taken = std::any_of(line_.begin(), line_.end(), [&](const std::string& job) {
+    const AdmissionRequest& request = waiting_.at(job).request;
+    return request.preempts && request.priority > priority;
+  });
+  if (may_be_taken) trigger_.Ask();
 }
 
 void Admission::RemoveHolding(const std::string& job) {
-  if (takers_.RemoveHolding(job) && !DemandsOn(job).empty()) asked_ = true;
+  if (takers_.RemoveHolding(job) && !DemandsOn(job).empty()) trigger_.Ask();
 }
 
 void Admission::SetCalling(const std::string& job, bool calls, bool alone) {
   // Another job may have its turn to call.
-  if (node_calls_.SetCalling(job, calls, alone)) asked_ = true;
+  if (node_calls_.SetCalling(job, calls, alone)) trigger_.Ask();
 }
 
 std::optional<Moment> Admission::look_again() const {
@@ -120,7 +121,7 @@ void Admission::Replace(WaitingJob* waiting, AdmissionRequest request,
   *waiting = {.request = std::move(request), .lacks_since = waiting->lacks_since};
   waiting->answer.decided = false;
   for (const auto& pod : waiting->request.pods)
-    waiting->anywhere.push_back(capacity_.ShapeOf(*pod));
+    waiting->anywhere.push_back(capacity_.shapes().Of(*pod));
   waiting->shapes = waiting->anywhere;
   topology_.Forget();
   topology_.Choose(waiting);
@@ -142,9 +143,7 @@ void Admission::KeepInLine(const std::string& job, const WaitingJob& waiting) {
   }
 }
 
-bool Admission::IsPassDue() const {
-  return asked_ || again_ || capacity_.HasLost() || (capacity_.HasGrown() && !line_.empty());
-}
+bool Admission::IsPassDue() const { return trigger_.IsDue(!line_.empty()); }
 
 std::vector<WaitingJob*> Admission::InOrder() {
   std::vector<WaitingJob*> order;
@@ -163,7 +162,6 @@ std::vector<WaitingJob*> Admission::InOrder() {
 
 // Held places were lost with their nodes; the jobs that had them stand in line again.
 void Admission::ForgetLost() {
-  if (!capacity_.TakeLost()) return;
   for (auto& [job, waiting] : waiting_) {
     if (grants_.HoldsAllOf(waiting)) continue;
     std::vector<std::string> others = grants_.PathsOf(job);
@@ -198,12 +196,11 @@ std::vector<std::string> Admission::Pass(Moment now) {
 }
 
 void Admission::BeginPass() {
-  takers_.BeginPass(asked_ || capacity_.HasLost() || capacity_.HasGrown());
+  takers_.BeginPass(trigger_.HasChanged());
   reservation_.BeginPass();
   shares_.Forget();
-  ForgetLost();
-  asked_ = again_ = false;
-  capacity_.TakeGrown();
+  if (trigger_.HasLost()) ForgetLost();
+  trigger_.BeginPass();
   capacity_.PlaceFloating();
   grants_.ForgetBounds();
   topology_.Forget();
@@ -231,7 +228,7 @@ void Admission::Decide(const std::vector<WaitingJob*>& order, Moment now) {
   GrowFairly(std::move(grow), false);
   reservation_.Lift();
   ForgetTakers();
-  again_ = takers_.EndPass();
+  trigger_.EndPass(takers_.EndPass());
   node_calls_.Decide(order, !takers_.taken().empty(), now);
 }
 

@@ -31,6 +31,7 @@
 #include "operator/scheduler/capacity.h"
 #include "operator/scheduler/grants.h"
 #include "operator/scheduler/node_calls.h"
+#include "operator/scheduler/pass_trigger.h"
 #include "operator/scheduler/reservation.h"
 #include "operator/scheduler/shares.h"
 #include "operator/scheduler/takers.h"
@@ -82,7 +83,7 @@ class Admission {
   // At this time a pass is due even if nothing has changed: a pod that was expected to leave has
   // not gone, or a job has lacked room for long enough to call for nodes.
   std::optional<Moment> look_again() const;
-  void LookAgain() { asked_ = true; }
+  void LookAgain() { trigger_.Ask(); }
   // Decides for all waiting jobs; returns the jobs whose answer has changed.
   std::vector<std::string> Pass(Moment now);
 
@@ -122,8 +123,7 @@ class Admission {
   NodeCalls node_calls_{&capacity_};
   std::map<std::string, WaitingJob> waiting_;  // by job
   std::set<std::string> line_;                 // the jobs of waiting_ that want more pods
-  bool asked_ = false;                         // a pass was requested since the last one
-  bool again_ = false;                         // the last pass has left jobs undecided
+  PassTrigger trigger_{capacity_};
 };
 
 }  // namespace ringmaster::scheduler
