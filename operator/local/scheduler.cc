@@ -54,11 +54,12 @@ void Scheduler::Pass() {
   for (const Json& pod : pods->items) capacity.SetPod(pod);
   for (const Json& pod : pods->items) {
     if (!Waits(pod)) continue;
-    const auto node = capacity.Place(pod);
+    const scheduler::ShapePtr shape = capacity.shapes().Of(pod);
+    const auto node = capacity.nodes().Place(*shape);
     if (!node) {
       Explain(pod, node.error());
     } else if (store_->Bind(pod["metadata"]["namespace"], pod["metadata"]["name"], *node)) {
-      capacity.Hold(pod, *node);
+      capacity.Hold(pod, shape, *node, "");
     }
   }
 }

@@ -15,7 +15,8 @@
 #include "operator/api/horovod_job.h"
 #include "operator/api/time.h"
 #include "operator/kueue/pod_changes.h"
-#include "operator/scheduler/admission.h"
+#include "operator/scheduler/holding.h"
+#include "operator/scheduler/waiting_job.h"
 
 namespace ringmaster::planner {
 

@@ -18,7 +18,8 @@
 #include "operator/api/horovod_job.h"
 #include "operator/api/time.h"
 #include "operator/kueue/queue_state.h"
-#include "operator/scheduler/admission.h"
+#include "operator/scheduler/gang_fit.h"
+#include "operator/scheduler/pod_demand.h"
 
 namespace ringmaster::planner {
 

@@ -1,7 +1,8 @@
 #include "operator/scheduler/admission.h"
 
 #include <algorithm>
-#include <tuple>
+#include <map>
+#include <set>
 #include <utility>
 
 namespace ringmaster::scheduler {
@@ -17,17 +18,58 @@ bool AskForTheSame(const AdmissionRequest& a, const AdmissionRequest& b) {
          std::equal(a.pods.begin(), a.pods.end(), b.pods.begin(), b.pods.end(), same);
 }
 
+// The request of a stored pod may differ from that of its template, because admission plugins or
+// people have changed the pod.
+bool IsAsBefore(const WaitingJob& waiting, const AdmissionRequest& request, Shapes* shapes) {
+  if (!AskForTheSame(waiting.request, request)) return false;
+  for (std::size_t i = 0; i < request.pods.size(); ++i) {
+    if (request.pods[i] == waiting.request.pods[i]) continue;
+    if (shapes->Of(*request.pods[i]) != waiting.anywhere[i]) return false;
+  }
+  return true;
+}
+
+using Demands = std::map<std::string, std::vector<PodDemand>>;  // by the job that is to give
+
+Demands AllDemands(const Takers& takers, const WaitingLine& line) {
+  Demands demands;
+  for (const auto& [job, taken] : takers.taken()) {
+    const AdmissionRequest& request = line.At(job).request;
+    for (const TakenPod& pod : taken) {
+      demands[pod.job].push_back({pod.uid, job, request.priority, request.Least(), pod.whole});
+    }
+  }
+  return demands;
+}
+
+// The parts of an answer whose change callers are told of.
+struct Told {
+  explicit Told(const GangFit& answer)
+      : decided(answer.decided),
+        fit(answer.fit),
+        domain(answer.domain),
+        leavers(answer.leavers),
+        calls_for_nodes(answer.calls_for_nodes) {}
+
+  bool decided;
+  int fit;
+  std::string domain;
+  std::vector<GangFit::Leaver> leavers;
+  bool calls_for_nodes;
+  friend bool operator==(const Told&, const Told&) = default;
+};
+
 }  // namespace
 
 GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>& started,
                        bool at_once) {
   const std::string job = request.job;
-  WaitingJob& waiting = waiting_[job];
+  WaitingJob& waiting = line_.Of(job);
   // A pod that was created and has gone since then no longer holds its place.
-  if (!grants_.HoldsAllOf(waiting) || !IsAsBefore(waiting, request)) {
+  if (!grants_.HoldsAllOf(waiting) || !IsAsBefore(waiting, request, &capacity_.shapes())) {
     Replace(&waiting, std::move(request), started);
   }
-  if (at_once && !waiting.Satisfied() && !OthersWait(job)) {
+  if (at_once && !waiting.Satisfied() && !line_.HasOthersThan(job)) {
     capacity_.PlaceFloating();
     grants_.ForgetBounds();
     topology_.Forget();
@@ -36,55 +78,40 @@ GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>&
     if (topology_.Widen(&waiting)) grants_.Grow(&waiting, waiting.request.Most());
     if (!waiting.CanNotStart()) ForgetTakers();
     // The next pass finds out which jobs could make room for it.
-    if (waiting.CanNotStart() && takers_.MayTake(waiting.request)) asked_ = true;
+    if (waiting.CanNotStart() && takers_.MayTake(waiting.request)) trigger_.Ask();
     // The next pass also notes since when the job has lacked room.
     if (!waiting.CanNotStart()) waiting.lacks_since.reset();
-    if (waiting.CanNotStart() && node_calls_.rules().calls && !waiting.lacks_since) asked_ = true;
+    if (waiting.CanNotStart() && node_calls_.rules().calls && !waiting.lacks_since) trigger_.Ask();
   }
-  KeepInLine(job, waiting);
+  line_.Keep(job);
   if (!waiting.answer.decided) {
-    asked_ = true;
+    trigger_.Ask();
     waiting.answer.why = "it stands in line";
   }
   return waiting.answer;
 }
 
-// The request of a stored pod may differ from that of its template, because admission plugins or
-// people have changed the pod.
-bool Admission::IsAsBefore(const WaitingJob& waiting, const AdmissionRequest& request) {
-  if (!AskForTheSame(waiting.request, request)) return false;
-  for (std::size_t i = 0; i < request.pods.size(); ++i) {
-    if (request.pods[i] == waiting.request.pods[i]) continue;
-    if (capacity_.ShapeOf(*request.pods[i]) != waiting.anywhere[i]) return false;
-  }
-  return true;
-}
-
 void Admission::Withdraw(const std::string& job, const std::vector<std::string>& started) {
-  waiting_.erase(job);
-  line_.erase(job);
+  line_.Remove(job);
   // The room that was kept for the job is free, and other jobs may have counted on the pods it
   // took.
-  if (takers_.Remove(job)) asked_ = true;
+  if (takers_.Remove(job)) trigger_.Ask();
   grants_.Drop(job, started);
 }
 
 void Admission::SetHolding(Holding holding) {
   const int priority = holding.priority;
   if (!takers_.SetHolding(std::move(holding))) return;
-  asked_ = asked_ || std::any_of(line_.begin(), line_.end(), [&](const std::string& job) {
-             const AdmissionRequest& request = waiting_.at(job).request;
-             return request.preempts && request.priority > priority;
-           });
+  if (line_.HasTakerFrom(priority)) trigger_.Ask();
 }
 
 void Admission::RemoveHolding(const std::string& job) {
-  if (takers_.RemoveHolding(job) && !DemandsOn(job).empty()) asked_ = true;
+  if (takers_.RemoveHolding(job) && !DemandsOn(job).empty()) trigger_.Ask();
 }
 
 void Admission::SetCalling(const std::string& job, bool calls, bool alone) {
   // Another job may have its turn to call.
-  if (node_calls_.SetCalling(job, calls, alone)) asked_ = true;
+  if (node_calls_.SetCalling(job, calls, alone)) trigger_.Ask();
 }
 
 std::optional<Moment> Admission::look_again() const {
@@ -94,20 +121,9 @@ std::optional<Moment> Admission::look_again() const {
 }
 
 std::vector<PodDemand> Admission::DemandsOn(const std::string& job) const {
-  const Demands demands = AllDemands();
+  const Demands demands = AllDemands(takers_, line_);
   const auto on = demands.find(job);
   return on == demands.end() ? std::vector<PodDemand>() : on->second;
-}
-
-Admission::Demands Admission::AllDemands() const {
-  Demands demands;
-  for (const auto& [job, taken] : takers_.taken()) {
-    const AdmissionRequest& request = waiting_.at(job).request;
-    for (const TakenPod& pod : taken) {
-      demands[pod.job].push_back({pod.uid, job, request.priority, request.Least(), pod.whole});
-    }
-  }
-  return demands;
 }
 
 // The job's pods are alike, so the places that were held for some of them serve others.
@@ -120,7 +136,7 @@ void Admission::Replace(WaitingJob* waiting, AdmissionRequest request,
   *waiting = {.request = std::move(request), .lacks_since = waiting->lacks_since};
   waiting->answer.decided = false;
   for (const auto& pod : waiting->request.pods)
-    waiting->anywhere.push_back(capacity_.ShapeOf(*pod));
+    waiting->anywhere.push_back(capacity_.shapes().Of(*pod));
   waiting->shapes = waiting->anywhere;
   topology_.Forget();
   topology_.Choose(waiting);
@@ -132,65 +148,35 @@ void Admission::Replace(WaitingJob* waiting, AdmissionRequest request,
   waiting->answer.decided = waiting->Satisfied();
 }
 
-bool Admission::OthersWait(const std::string& job) const { return line_.size() > line_.count(job); }
-
-void Admission::KeepInLine(const std::string& job, const WaitingJob& waiting) {
-  if (waiting.Satisfied()) {
-    line_.erase(job);
-  } else {
-    line_.insert(job);
-  }
-}
-
-bool Admission::IsPassDue() const {
-  return asked_ || again_ || capacity_.HasLost() || (capacity_.HasGrown() && !line_.empty());
-}
-
-std::vector<WaitingJob*> Admission::InOrder() {
-  std::vector<WaitingJob*> order;
-  for (const std::string& job : line_) order.push_back(&waiting_.at(job));
-  // Jobs that came at the same time are ordered by name.
-  std::stable_sort(order.begin(), order.end(), [this](const WaitingJob* a, const WaitingJob* b) {
-    // A job for which others give up pods comes before the jobs that would get these pods.
-    const auto rank = [this](const AdmissionRequest& r) {
-      const bool first = r.state == GangState::kShort || takers_.Has(r.job);
-      return std::tuple(!first, -r.priority, r.state == GangState::kRuns, r.since);
-    };
-    return rank(a->request) < rank(b->request);
-  });
-  return order;
-}
+bool Admission::IsPassDue() const { return trigger_.IsDue(!line_.IsEmpty()); }
 
 // Held places were lost with their nodes; the jobs that had them stand in line again.
 void Admission::ForgetLost() {
-  if (!capacity_.TakeLost()) return;
-  for (auto& [job, waiting] : waiting_) {
+  for (auto& [job, waiting] : line_.all()) {
     if (grants_.HoldsAllOf(waiting)) continue;
     std::vector<std::string> others = grants_.PathsOf(job);
     for (int i = 0; i < waiting.answer.fit; ++i)
       std::erase(others, PathOf(*waiting.request.pods[i]));
     Replace(&waiting, waiting.request, others);
-    KeepInLine(job, waiting);
+    line_.Keep(job);
   }
 }
 
 std::vector<std::string> Admission::Pass(Moment now) {
-  const auto told = [](const GangFit& answer) {
-    return Told{answer.decided, answer.fit, answer.domain, answer.leavers, answer.calls_for_nodes};
-  };
   std::map<std::string, Told> before;
-  for (const auto& [job, waiting] : waiting_) before[job] = told(waiting.answer);
-  const Demands demands_before = AllDemands();
+  for (const auto& [job, waiting] : line_.all()) before.emplace(job, waiting.answer);
+  const Demands demands_before = AllDemands(takers_, line_);
   BeginPass();
-  const std::vector<WaitingJob*> order = InOrder();
+  const std::vector<WaitingJob*> order =
+      line_.InOrder([this](const std::string& job) { return takers_.Has(job); });
   Decide(order, now);
   std::set<std::string> changed;
   for (const WaitingJob* waiting : order) {
     const std::string& job = waiting->request.job;
-    KeepInLine(job, *waiting);
-    if (before[job] != told(waiting->answer)) changed.insert(job);
+    line_.Keep(job);
+    if (before.at(job) != Told(waiting->answer)) changed.insert(job);
   }
-  for (const auto& [job, asked] : AllDemands()) {
+  for (const auto& [job, asked] : AllDemands(takers_, line_)) {
     const auto was = demands_before.find(job);
     if (was == demands_before.end() || was->second != asked) changed.insert(job);
   }
@@ -198,12 +184,11 @@ std::vector<std::string> Admission::Pass(Moment now) {
 }
 
 void Admission::BeginPass() {
-  takers_.BeginPass(asked_ || capacity_.HasLost() || capacity_.HasGrown());
+  takers_.BeginPass(trigger_.HasChanged());
   reservation_.BeginPass();
-  shares_.Forget();
-  ForgetLost();
-  asked_ = again_ = false;
-  capacity_.TakeGrown();
+  growth_.BeginPass();
+  if (trigger_.HasLost()) ForgetLost();
+  trigger_.BeginPass();
   capacity_.PlaceFloating();
   grants_.ForgetBounds();
   topology_.Forget();
@@ -220,62 +205,32 @@ void Admission::Decide(const std::vector<WaitingJob*>& order, Moment now) {
       run.push_back(waiting);
       continue;
     }
-    GrowFairly(std::exchange(run, {}), true);
+    growth_.Grow(std::exchange(run, {}), true);
     GiveTheLeast(waiting, now);
   }
-  GrowFairly(std::move(run), true);
+  growth_.Grow(run, true);
   std::vector<WaitingJob*> grow;
   for (WaitingJob* waiting : order) {
     if (waiting->answer.fit > 0) grow.push_back(waiting);
   }
-  GrowFairly(std::move(grow), false);
+  growth_.Grow(grow, false);
   reservation_.Lift();
   ForgetTakers();
-  again_ = takers_.EndPass();
+  trigger_.EndPass(takers_.EndPass());
   node_calls_.Decide(order, !takers_.taken().empty(), now);
 }
 
 void Admission::GiveTheLeast(WaitingJob* waiting, Moment now) {
-  GrowTo(std::max(waiting->answer.fit, waiting->request.Least()), waiting);
+  growth_.GrowTo(std::max(waiting->answer.fit, waiting->request.Least()), waiting);
   const bool stuck = waiting->CanNotStart();
   if (stuck && takers_.TakeFor(waiting, now)) return;
   if (stuck && now - waiting->request.since >= kPatience) reservation_.MakeFor(*waiting);
 }
 
-// `jobs` is in the order of the line, which decides between equal shares. `once`: each job grows at
-// most to its smallest size.
-void Admission::GrowFairly(std::vector<WaitingJob*> jobs, bool once) {
-  const bool alone = jobs.size() == 1;  // then no shares need comparing
-  if (jobs.size() > 1) shares_.Weigh(jobs);
-  std::set<std::tuple<double, std::size_t>> turns;  // by share, then by place in line
-  const auto take_turn = [&](std::size_t i) {
-    turns.insert({alone ? 0 : shares_.Of(*jobs[i]), i});
-  };
-  for (std::size_t i = 0; i < jobs.size(); ++i) take_turn(i);
-  while (!turns.empty()) {
-    const std::size_t i = std::get<1>(turns.extract(turns.begin()).value());
-    WaitingJob* job = jobs[i];
-    const AdmissionRequest& request = job->request;
-    const int before = job->answer.fit;
-    GrowTo(once ? std::max(before, request.Least()) : request.SizeAbove(before), job);
-    const bool grew = job->answer.fit > before;
-    if (grew && !once && job->answer.fit < request.Most()) take_turn(i);
-  }
-}
-
-void Admission::GrowTo(int target, WaitingJob* waiting) {
-  const int before = waiting->answer.fit;
-  reservation_.GrowBeside(waiting, target);
-  if (waiting->answer.fit < target && topology_.Widen(waiting)) {
-    reservation_.GrowBeside(waiting, target);
-  }
-  shares_.Granted(*waiting, before);
-}
-
 // A job that may start now, or trains already, needs no other job's pods any more.
 void Admission::ForgetTakers() {
   takers_.RemoveIf([this](const std::string& job) {
-    WaitingJob& waiting = waiting_.at(job);
+    WaitingJob& waiting = line_.At(job);
     if (waiting.CanNotStart()) return false;
     waiting.answer.leavers.clear();
     return true;

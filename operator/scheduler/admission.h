@@ -22,32 +22,22 @@
 #pragma once
 
 #include <chrono>
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "operator/scheduler/capacity.h"
+#include "operator/scheduler/fair_growth.h"
 #include "operator/scheduler/grants.h"
 #include "operator/scheduler/node_calls.h"
+#include "operator/scheduler/pass_trigger.h"
+#include "operator/scheduler/pod_demand.h"
 #include "operator/scheduler/reservation.h"
-#include "operator/scheduler/shares.h"
 #include "operator/scheduler/takers.h"
 #include "operator/scheduler/topology.h"
-#include "operator/scheduler/waiting_job.h"
+#include "operator/scheduler/waiting_line.h"
 
 namespace ringmaster::scheduler {
-
-// A pod that a job is to give up, and the job that it makes room for.
-struct PodDemand {
-  std::string uid;
-  std::string job;  // the job that needs the room: namespace/name
-  int priority = 0;
-  int needs = 0;       // the number of pods that this job needs to start
-  bool whole = false;  // the giving job gives up all its other pods, too
-  friend bool operator==(const PodDemand&, const PodDemand&) = default;
-};
 
 class Admission {
  public:
@@ -82,48 +72,28 @@ class Admission {
   // At this time a pass is due even if nothing has changed: a pod that was expected to leave has
   // not gone, or a job has lacked room for long enough to call for nodes.
   std::optional<Moment> look_again() const;
-  void LookAgain() { asked_ = true; }
+  void LookAgain() { trigger_.Ask(); }
   // Decides for all waiting jobs; returns the jobs whose answer has changed.
   std::vector<std::string> Pass(Moment now);
 
  private:
-  using Demands = std::map<std::string, std::vector<PodDemand>>;  // by the job that is to give
-  // The parts of an answer whose change callers are told of.
-  struct Told {
-    bool decided = true;
-    int fit = 0;
-    std::string domain;
-    std::vector<GangFit::Leaver> leavers;
-    bool calls_for_nodes = false;
-    friend bool operator==(const Told&, const Told&) = default;
-  };
-
-  bool OthersWait(const std::string& job) const;
-  void KeepInLine(const std::string& job, const WaitingJob& waiting);
-  std::vector<WaitingJob*> InOrder();
-  bool IsAsBefore(const WaitingJob& waiting, const AdmissionRequest& request);
   void Replace(WaitingJob* waiting, AdmissionRequest request,
                const std::vector<std::string>& started);
   void BeginPass();
   void ForgetLost();
   void Decide(const std::vector<WaitingJob*>& order, Moment now);
   void GiveTheLeast(WaitingJob* waiting, Moment now);
-  void GrowFairly(std::vector<WaitingJob*> jobs, bool once);
-  void GrowTo(int target, WaitingJob* waiting);
   void ForgetTakers();
-  Demands AllDemands() const;
 
   Capacity capacity_;
   Grants grants_{&capacity_};
   Reservation reservation_{&capacity_, &grants_};
   Takers takers_{&capacity_};
   Topology topology_{&capacity_};
-  Shares shares_{capacity_};
+  FairGrowth growth_{capacity_, &reservation_, &topology_};
   NodeCalls node_calls_{&capacity_};
-  std::map<std::string, WaitingJob> waiting_;  // by job
-  std::set<std::string> line_;                 // the jobs of waiting_ that want more pods
-  bool asked_ = false;                         // a pass was requested since the last one
-  bool again_ = false;                         // the last pass has left jobs undecided
+  WaitingLine line_;
+  PassTrigger trigger_{capacity_};
 };
 
 }  // namespace ringmaster::scheduler

@@ -12,6 +12,7 @@
 
 #include "operator/scheduler/admission.h"
 #include "operator/scheduler/testing/fit_together.h"
+#include "operator/scheduler/testing/place_of.h"
 
 namespace ringmaster::scheduler {
 namespace {
@@ -83,7 +84,7 @@ class FakeCluster {
     std::string left;
     for (const FakeJob& job : jobs_) left += " " + job.name;
     ASSERT_TRUE(jobs_.empty()) << "wait for ever:" << left;
-    EXPECT_EQ(capacity().places_held(), 0u);
+    EXPECT_EQ(capacity().held().size(), 0u);
     EXPECT_TRUE(capacity().nodes().used().empty())
         << "on " << capacity().nodes().used().begin()->first;
   }
@@ -176,7 +177,7 @@ class FakeCluster {
   void ToggleForeign() {
     if (!foreign_.empty() && Random(2) == 0) return RemoveForeign();
     Json pod = PodObject("ns/foreign", 1, NewUid());
-    const auto node = capacity().Place(pod);  // takes nothing from jobs
+    const auto node = PlaceOf(&capacity(), pod);  // takes nothing from jobs
     if (!node) return;
     pod["spec"]["nodeName"] = *node;
     capacity().SetPod(pod);
@@ -405,7 +406,7 @@ class FakeCluster {
       if (job.asked_with < 0 || job.asked_with >= job.least) continue;
       bool held = false;
       for (int i = 0; i < job.wanted; ++i) {
-        held = held || (job.pods.count(i) == 0 && capacity().Holds(job.Path(i)));
+        held = held || (job.pods.count(i) == 0 && capacity().held().Has(job.Path(i)));
       }
       if (held) continue;
       if (first == nullptr || rank(job) < rank(*first)) first = &job;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/scheduler/testing/place_of.h"
+
 namespace ringmaster::scheduler {
 namespace {
 
@@ -64,7 +66,7 @@ TEST_F(AdmissionTest, HalfAGangHoldsNothing) {
   EXPECT_EQ(fit.fit, 0);
   EXPECT_EQ(fit.tried, 3);
   EXPECT_NE(fit.why.find("Insufficient nvidia.com/gpu"), std::string::npos) << fit.why;
-  EXPECT_TRUE(admission_.capacity().Place(Pod("other", 3)));
+  EXPECT_TRUE(PlaceOf(&admission_.capacity(), Pod("other", 3)));
 }
 
 TEST_F(AdmissionTest, WhatIsGrantedIsHeldFromOthers) {
@@ -165,7 +167,7 @@ TEST_F(ReservationTest, DoesNotHoldUpTheJobWhoseEndItWaitsFor) {
   Gpus(4);
   LetAJobWait(4);
   EXPECT_EQ(Ask(back_).fit, 1) << "the large one fits when this one has ended, not before";
-  EXPECT_FALSE(admission_.capacity().Place(Pod("other")));
+  EXPECT_FALSE(PlaceOf(&admission_.capacity(), Pod("other")));
 }
 
 TEST_F(ReservationTest, HoldsUpAJobThatWouldTakeWhatOthersMakeFree) {
@@ -188,7 +190,7 @@ TEST_F(AdmissionTest, WhatIsLeftOfAGangThatIsMadeInSeveralLooksStaysItsOwn) {
   rest.sizes = {2};
   rest.state = GangState::kShort;
   EXPECT_EQ(admission_.Ask(rest, {"ns/a-0", "ns/a-1"}).fit, 2);
-  EXPECT_FALSE(admission_.capacity().Place(Pod("other", 2)));
+  EXPECT_FALSE(PlaceOf(&admission_.capacity(), Pod("other", 2)));
 }
 
 TEST_F(AdmissionTest, WhatWasGrantedOnANodeThatIsGoneIsDecidedAnew) {
@@ -198,7 +200,7 @@ TEST_F(AdmissionTest, WhatWasGrantedOnANodeThatIsGoneIsDecidedAnew) {
   ASSERT_TRUE(admission_.IsPassDue());
   EXPECT_THAT(admission_.Pass(kBegin), ElementsAre("ns/a"));
   EXPECT_EQ(Ask(Request("a", 2, 2)).fit, 0);
-  EXPECT_EQ(admission_.capacity().places_held(), 0u);
+  EXPECT_EQ(admission_.capacity().held().size(), 0u);
   Gpus(2);
   ASSERT_TRUE(admission_.IsPassDue());
   EXPECT_THAT(admission_.Pass(kBegin), ElementsAre("ns/a"));
@@ -234,7 +236,7 @@ TEST_F(AdmissionTest, OnlySizesOfUseAreGranted) {
   AdmissionRequest request = Request("a", 8, 8);
   request.sizes = {2, 4, 8};
   EXPECT_EQ(Ask(request).fit, 4);
-  EXPECT_TRUE(admission_.capacity().Place(Pod("other", 2))) << "the other two are free";
+  EXPECT_TRUE(PlaceOf(&admission_.capacity(), Pod("other", 2))) << "the other two are free";
 }
 
 TEST_F(AdmissionTest, WhatIsNotTakenIsFreeAgain) {
@@ -299,7 +301,7 @@ TEST_F(AdmissionTest, TheEndOfAnOlderPodOfTheNameFreesNothing) {
   Gpus(1);
   Ask(Request("a", 1, 1));
   admission_.capacity().RemovePod("older");
-  EXPECT_FALSE(admission_.capacity().Place(Pod("other")));
+  EXPECT_FALSE(PlaceOf(&admission_.capacity(), Pod("other")));
 }
 
 TEST_F(AdmissionTest, WhereNobodyWaitsNoPassIsDue) {

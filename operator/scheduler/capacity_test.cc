@@ -5,6 +5,7 @@
 #include "operator/scheduler/node_rules.h"
 #include "operator/scheduler/quantity.h"
 #include "operator/scheduler/testing/fit_together.h"
+#include "operator/scheduler/testing/place_of.h"
 
 namespace ringmaster::scheduler {
 namespace {
@@ -244,7 +245,7 @@ TEST_F(CapacityTest, NothingOfAResourceIsEverywhere) {
 
 TEST_F(CapacityTest, TheNodeWithTheMostFreeCpuIsTaken) {
   capacity_.SetNode(Node("c", {{"cpu", "16"}}));
-  EXPECT_EQ(capacity_.Place(Pod("x", {{"cpu", "1"}})), "c");
+  EXPECT_EQ(PlaceOf(&capacity_, Pod("x", {{"cpu", "1"}})), "c");
 }
 
 TEST_F(CapacityTest, ANodeWithoutPodsHasWhatItHas) {

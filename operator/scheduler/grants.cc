@@ -39,7 +39,7 @@ int Grants::PlaceUpTo(const WaitingJob& waiting, int target, std::string* why) {
   int placed = waiting.answer.fit;
   for (; placed < target; ++placed) {
     const ShapePtr& shape = waiting.shapes[placed];
-    const auto node = capacity_.Place(*shape);
+    const auto node = capacity_.nodes().Place(*shape);
     if (!node) {
       *why = node.error();
       break;
@@ -71,7 +71,7 @@ int Grants::BoundOf(const ShapePtr& shape) const {
 bool Grants::HoldsAllOf(const WaitingJob& waiting) const {
   const auto begin = waiting.request.pods.begin();
   return std::all_of(begin, begin + waiting.answer.fit,
-                     [this](const auto& pod) { return capacity_.Holds(PathOf(*pod)); });
+                     [this](const auto& pod) { return capacity_.held().Has(PathOf(*pod)); });
 }
 
 std::vector<std::string> Grants::PathsOf(const std::string& job) const {
@@ -84,7 +84,7 @@ int Grants::Drop(const std::string& job, const std::vector<std::string>& keep) {
   if (granted == granted_.end()) return 0;
   int dropped = 0;
   std::erase_if(granted->second, [&](const std::string& path) {
-    if (!capacity_.Holds(path) || capacity_.HoldsForMade(path)) return true;
+    if (!capacity_.held().Has(path) || capacity_.held().HasForMade(path)) return true;
     if (std::find(keep.begin(), keep.end(), path) != keep.end()) return false;
     capacity_.Release(path);
     ++dropped;

@@ -90,14 +90,14 @@ bool NodeCalls::MayCall(const WaitingJob& waiting, Moment now) {
 bool NodeCalls::Fits(const WaitingJob& waiting, Moment now) {
   WhatIf what_if(&capacity_);
   std::optional<Moment> gone_by;
-  for (const auto& [uid, by] : capacity_.leaving()) {
+  for (const auto& [uid, by] : capacity_.placed().leaving()) {
     if (now >= by) continue;  // the pod is late in leaving
     what_if.TakeOut(uid);
     gone_by = std::min(gone_by.value_or(by), by);
   }
   const AdmissionRequest& request = waiting.request;
   for (int i = waiting.answer.fit; i < request.Least(); ++i) {
-    const auto node = capacity_.Place(*waiting.shapes[i]);
+    const auto node = capacity_.nodes().Place(*waiting.shapes[i]);
     if (!node) return false;
     what_if.Hold(*request.pods[i], waiting.shapes[i], *node, request.job);
   }

@@ -103,7 +103,7 @@ void NodeResources::CountFree(const std::string& node, const Amounts& resources)
   const Amounts& used = at == used_.end() ? kNothing : at->second;
   std::vector<double>& free = known->second.free;
   for (const auto& [resource, n] : resources) {
-    const std::size_t number = numbers_.Of(resource);
+    const std::size_t number = shapes_.numbers().Of(resource);
     if (free.size() <= number) free.resize(number + 1);
     free[number] = FreeOf(known->second.allocatable, used, resource);
   }

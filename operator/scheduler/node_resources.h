@@ -26,10 +26,8 @@ class NodeResources {
   // Returns false if nothing was used there.
   bool Free(const std::string& node, const Amounts& requests);
 
-  ShapePtr ShapeOf(const Json& pod) { return shapes_.Of(pod, &numbers_); }
-  ShapePtr ShapeOn(const Shape& shape, const std::string& label, const std::string& value) {
-    return shapes_.On(shape, label, value, &numbers_);
-  }
+  // The shapes of the pods that are asked about: Place and OpenTo take no others.
+  Shapes& shapes() { return shapes_; }
   // Returns the node with the most free CPU among those where the pod fits, or the reason why it
   // fits nowhere, in the words of the default scheduler: "0/2 nodes are available: 1 Insufficient
   // cpu, 1 node(s) were unschedulable."
@@ -81,7 +79,6 @@ class NodeResources {
 
   std::map<std::string, Node> nodes_;
   std::map<std::string, Amounts> used_;  // by node
-  ResourceNumbers numbers_;
   Shapes shapes_;
   mutable OpenCache open_;  // by the node rules of a shape; cleared when a node's rules change
 };

@@ -10,6 +10,17 @@ const PlacedPods::Pod& PlacedPods::Set(const std::string& uid, const std::string
                        Share(std::move(requests))};
 }
 
+void PlacedPods::Remove(const std::string& uid) {
+  pods_.erase(uid);
+  leaving_.erase(uid);
+}
+
+bool PlacedPods::SetLeaving(const std::string& uid, std::optional<Moment> by) {
+  if (by) return leaving_.insert_or_assign(uid, *by).second;
+  leaving_.erase(uid);
+  return false;
+}
+
 std::shared_ptr<const std::string> PlacedPods::Intern(const std::string& name) {
   constexpr std::size_t kMost = 1024;
   if (names_.size() > kMost && names_.size() > 2 * pods_.size()) {

@@ -36,7 +36,7 @@ class Budgets {
     for (const auto& [job, holding] : holdings) {
       int train = 0;
       for (const GivablePod& pod : holding.pods) {
-        train += pod.trains && !what_if.IsOut(pod.uid) && capacity.PlacementOf(pod.uid) ? 1 : 0;
+        train += pod.trains && !what_if.IsOut(pod.uid) && capacity.placed().Find(pod.uid) ? 1 : 0;
       }
       left_[job] = train - holding.least;
     }
@@ -65,7 +65,7 @@ class Search {
 
   // Treats pods as gone that leave whatever is decided here, unless they are late.
   void CountOnLeaving(Moment now) {
-    for (const auto& [uid, by] : capacity_.leaving()) {
+    for (const auto& [uid, by] : capacity_.placed().leaving()) {
       if (by + kLeavesLate <= now) continue;
       what_if_.TakeOut(uid);
       late_at_ = std::min(late_at_.value_or(by + kLeavesLate), by + kLeavesLate);
@@ -73,14 +73,14 @@ class Search {
   }
   void CountOnOthers(const std::set<std::string>& uids) {
     for (const std::string& uid : uids) {
-      if (capacity_.PlacementOf(uid)) what_if_.TakeOut(uid);
+      if (capacity_.placed().Find(uid)) what_if_.TakeOut(uid);
     }
   }
   void TakeWhole(const std::set<std::string>& jobs) {
     for (const std::string& job : jobs) {
       for (const GivablePod& pod : holdings_.at(job).pods) {
-        const bool hangs = capacity_.leaving().count(pod.uid) != 0;
-        if (what_if_.IsOut(pod.uid) || hangs || !capacity_.PlacementOf(pod.uid)) continue;
+        const bool hangs = capacity_.placed().leaving().count(pod.uid) != 0;
+        if (what_if_.IsOut(pod.uid) || hangs || !capacity_.placed().Find(pod.uid)) continue;
         what_if_.TakeOut(pod.uid);
         taken_.push_back({pod.uid, pod.name, job, true});
       }
@@ -92,8 +92,8 @@ class Search {
   void CountOnBefore(const std::vector<TakenPod>& before) {
     budgets_ = Budgets(holdings_, capacity_, what_if_);
     for (const TakenPod& pod : before) {
-      if (!capacity_.PlacementOf(pod.uid)) continue;
-      const bool leaves = capacity_.leaving().count(pod.uid) != 0;
+      if (!capacity_.placed().Find(pod.uid)) continue;
+      const bool leaves = capacity_.placed().leaving().count(pod.uid) != 0;
       // TakeWhole has taken the pods of the jobs that still give all; the rest of such pods is not
       // needed any more.
       if (!leaves && (pod.whole || what_if_.IsOut(pod.uid))) continue;
@@ -108,7 +108,7 @@ class Search {
     for (std::size_t i = 0; i < need_.pods.size(); ++i) {
       const ShapePtr& shape = need_.shapes[i];
       std::string node;
-      if (auto place = capacity_.Place(*shape)) {
+      if (auto place = capacity_.nodes().Place(*shape)) {
         node = std::move(*place);
       } else if (auto cheapest = CheapestNode(*shape)) {
         node = std::move(*cheapest);
@@ -130,9 +130,9 @@ class Search {
       return PriorityOf(a) > PriorityOf(b);
     });
     for (const TakenPod& pod : order) {
-      if (pod.whole || capacity_.leaving().count(pod.uid) != 0) continue;
+      if (pod.whole || capacity_.placed().leaving().count(pod.uid) != 0) continue;
       what_if_.PutBack(pod.uid);
-      if (capacity_.nodes().IsOverfull(*capacity_.PlacementOf(pod.uid)->node)) {
+      if (capacity_.nodes().IsOverfull(*capacity_.placed().Find(pod.uid)->node)) {
         what_if_.TakeOut(pod.uid);
       } else {
         std::erase(taken_, pod);
@@ -150,7 +150,7 @@ class Search {
       if (holding == holdings_.end() || holding->second.sizes.empty()) continue;
       std::vector<const GivablePod*> left;
       for (const GivablePod& pod : holding->second.pods) {
-        const bool there = !what_if_.IsOut(pod.uid) && capacity_.PlacementOf(pod.uid);
+        const bool there = !what_if_.IsOut(pod.uid) && capacity_.placed().Find(pod.uid);
         if (pod.trains && there) left.push_back(&pod);
       }
       const auto& sizes = holding->second.sizes;
@@ -190,8 +190,8 @@ class Search {
       for (std::size_t i = 0; i < holding.pods.size(); ++i) {
         const GivablePod& pod = holding.pods[i];
         // A pod that is leaving and was not counted on is late: taking it would not help.
-        if (what_if_.IsOut(pod.uid) || capacity_.leaving().count(pod.uid) != 0) continue;
-        if (const auto* at = capacity_.PlacementOf(pod.uid)) {
+        if (what_if_.IsOut(pod.uid) || capacity_.placed().leaving().count(pod.uid) != 0) continue;
+        if (const auto* at = capacity_.placed().Find(pod.uid)) {
           candidates_[*at->node].push_back({&holding, &pod, i, *at->requests});
         }
       }

@@ -17,31 +17,12 @@
 #include <vector>
 
 #include "operator/scheduler/capacity.h"
+#include "operator/scheduler/holding.h"
 
 namespace ringmaster::scheduler {
 
 // A pod that should have left is no longer counted on when it is late by this much.
 inline constexpr std::chrono::seconds kLeavesLate{60};
-
-// A pod of a job that trains.
-struct GivablePod {
-  std::string uid;
-  std::string name;
-  bool trains = true;  // false: it has not joined the view yet, or is leaving it
-  friend bool operator==(const GivablePod&, const GivablePod&) = default;
-};
-
-// What a training job has, and how much of that it may be asked to give.
-struct Holding {
-  std::string job;  // namespace/name
-  int priority = 0;
-  std::vector<GivablePod> pods;  // the pod that the job would give first comes first
-  int least = 1;                 // the job keeps at least this many training pods
-  std::vector<int> sizes;        // the sizes with which it trains, ascending; empty: any size
-  bool whole = false;            // it may be asked for all its pods
-  Moment since;                  // it has trained since then; max(): it has not begun
-  friend bool operator==(const Holding&, const Holding&) = default;
-};
 
 // A pod that was taken from a job.
 struct TakenPod {
@@ -65,8 +46,6 @@ struct Preemption {
   std::vector<std::string> nodes;  // where the needed pods fit afterwards
   std::optional<Moment> late_at;   // at this time a pod that is counted on is late in leaving
 };
-
-using Holdings = std::map<std::string, Holding>;  // by job
 
 // The priority of the least important job that could be asked; nullopt if there is none.
 std::optional<int> LowestPriority(const Holdings& holdings);

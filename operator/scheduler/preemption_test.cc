@@ -154,7 +154,7 @@ TEST(PreemptTest, APodThatHangsIsNotCountedOn) {
   capacity.SetPod(Pod("low-1", 1, "a"), "ns/low");
   const Holdings holdings = {{"ns/low", {"ns/low", 0, {{"low-1", "low-1"}}, 0, {}}}};
   const auto pod = std::make_shared<const Json>(Pod("waits-0", 1));
-  const Need need{"ns/waits", 5, {pod}, {capacity.ShapeOf(*pod)}};
+  const Need need{"ns/waits", 5, {pod}, {capacity.shapes().Of(*pod)}};
   const auto soon = Preempt({&capacity, need, holdings, {}, {}, kNow});
   ASSERT_TRUE(soon);
   EXPECT_THAT(soon->taken, IsEmpty());
@@ -247,7 +247,7 @@ TEST_F(PreemptionTest, WhatWasTakenIsNotGrownBackWhileTheTakerWaits) {
   EXPECT_EQ(Ask(Back(1)).fit, 0) << "one is free, and it is for the job that needs two";
   EXPECT_EQ(Ask(Request("small", 1, 1, 0)).fit, 0);
   EXPECT_THAT(Demanded(), ElementsAre("low-2")) << "and no other one";
-  EXPECT_EQ(admission_.capacity().places_held(), 0u) << "kept in the pass alone";
+  EXPECT_EQ(admission_.capacity().held().size(), 0u) << "kept in the pass alone";
   Leave(2, {1, 0});
   admission_.capacity().RemovePod("low-2");
   Ask(Back(2));

@@ -9,15 +9,15 @@ Prospect::Prospect(const Capacity& capacity, const ShapePtr& shape) : shape_(sha
     const auto used = capacity.nodes().used().find(node);
     if (used != capacity.nodes().used().end()) room.used = used->second;
   }
-  capacity.ForEachOfJobs(
-      [&](const std::string& job, const std::string& node, const Amounts& requests) {
-        const auto room = rooms_.find(node);
-        if (room == rooms_.end()) return;
-        for (const auto& [resource, n] : requests) {
-          room->second.used[resource] -= n;
-          taken_[job][node][resource] += n;
-        }
-      });
+  ForEachOfJobs(capacity,
+                [&](const std::string& job, const std::string& node, const Amounts& requests) {
+                  const auto room = rooms_.find(node);
+                  if (room == rooms_.end()) return;
+                  for (const auto& [resource, n] : requests) {
+                    room->second.used[resource] -= n;
+                    taken_[job][node][resource] += n;
+                  }
+                });
   for (auto& [node, room] : rooms_) {
     room.fits = CountFits(room.allocatable, room.used, shape->requests);
     alone_ += room.fits;

@@ -42,7 +42,7 @@ bool Reservation::IsInTheWayOf(const WaitingJob& waiting) const {
 void Reservation::Hold() {
   const AdmissionRequest& request = job_->request;
   for (int i = 0; i < request.Least(); ++i) {
-    const auto node = capacity_.Place(*job_->shapes[i]);
+    const auto node = capacity_.nodes().Place(*job_->shapes[i]);
     if (!node) break;
     capacity_.Hold(*request.pods[i], job_->shapes[i], *node, request.job);
     paths_.push_back(PathOf(*request.pods[i]));

@@ -25,18 +25,15 @@ Shape MakeShape(Amounts requests, Json rules, std::string text, ResourceNumbers*
 
 }  // namespace
 
-ShapePtr Shapes::Of(const Json& pod, ResourceNumbers* numbers) {
-  return Find(RulesOf(pod), RequestsOf(pod), numbers);
-}
+ShapePtr Shapes::Of(const Json& pod) { return Find(RulesOf(pod), RequestsOf(pod)); }
 
-ShapePtr Shapes::On(const Shape& shape, const std::string& label, const std::string& value,
-                    ResourceNumbers* numbers) {
+ShapePtr Shapes::On(const Shape& shape, const std::string& label, const std::string& value) {
   Json rules = shape.pod["spec"];
   rules["nodeSelector"][label] = value;
-  return Find(std::move(rules), shape.requests, numbers);
+  return Find(std::move(rules), shape.requests);
 }
 
-ShapePtr Shapes::Find(Json rules, Amounts requests, ResourceNumbers* numbers) {
+ShapePtr Shapes::Find(Json rules, Amounts requests) {
   constexpr std::size_t kMost = 1024;
   if (known_.size() > kMost) {
     std::erase_if(known_, [](const auto& known) { return known.second.expired(); });
@@ -45,7 +42,7 @@ ShapePtr Shapes::Find(Json rules, Amounts requests, ResourceNumbers* numbers) {
   ShapePtr shape = at->second.lock();
   if (shape == nullptr) {
     shape = std::make_shared<const Shape>(
-        MakeShape(at->first.second, std::move(rules), at->first.first, numbers));
+        MakeShape(at->first.second, std::move(rules), at->first.first, &numbers_));
     at->second = shape;
   }
   return shape;

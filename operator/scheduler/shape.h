@@ -37,14 +37,16 @@ class ResourceNumbers {
 // Equal shapes are the same object as long as a ShapePtr to it exists.
 class Shapes {
  public:
-  ShapePtr Of(const Json& pod, ResourceNumbers* numbers);
+  ShapePtr Of(const Json& pod);
   // The same shape, restricted to nodes with this value of a label.
-  ShapePtr On(const Shape& shape, const std::string& label, const std::string& value,
-              ResourceNumbers* numbers);
+  ShapePtr On(const Shape& shape, const std::string& label, const std::string& value);
+  // The numbers by which shapes name the resources that their pods want.
+  ResourceNumbers& numbers() { return numbers_; }
 
  private:
-  ShapePtr Find(Json rules, Amounts requests, ResourceNumbers* numbers);
+  ShapePtr Find(Json rules, Amounts requests);
 
+  ResourceNumbers numbers_;
   std::map<std::pair<std::string, Amounts>, std::weak_ptr<const Shape>> known_;
 };
 

@@ -13,8 +13,8 @@ void Shares::Forget() {
 void Shares::Count() {
   if (std::exchange(counted_, true)) return;
   total_ = capacity_.nodes().Total();
-  capacity_.ForEachOfJobs([this](const std::string& job, const std::string& /*node*/,
-                                 const Amounts& requests) { Add(has_[job], requests); });
+  ForEachOfJobs(capacity_, [this](const std::string& job, const std::string& /*node*/,
+                                  const Amounts& requests) { Add(has_[job], requests); });
 }
 
 // Before the first count there is nothing to update: the count will include these pods.

@@ -112,8 +112,8 @@ bool Takers::StaysSomething() const {
   if (taken_.empty()) return false;
   const std::set<std::string> taken = TakenForOthersThan("");
   return std::any_of(taken_before_.begin(), taken_before_.end(), [&](const std::string& uid) {
-    return taken.count(uid) == 0 && capacity_.leaving().count(uid) == 0 &&
-           capacity_.PlacementOf(uid) != nullptr;
+    return taken.count(uid) == 0 && capacity_.placed().leaving().count(uid) == 0 &&
+           capacity_.placed().Find(uid) != nullptr;
   });
 }
 

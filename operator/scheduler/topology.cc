@@ -14,7 +14,7 @@ void Topology::CountIn(const std::string& domain, WaitingJob* waiting) const {
   CountAnywhere(waiting);
   waiting->answer.domain = domain;
   for (ShapePtr& shape : waiting->shapes) {
-    shape = capacity_.ShapeOn(*shape, waiting->request.near.label, domain);
+    shape = capacity_.shapes().On(*shape, waiting->request.near.label, domain);
   }
 }
 
@@ -71,8 +71,8 @@ const Topology::Rooms& Topology::RoomsFor(const WaitingJob& waiting) {
   const std::string& label = waiting.request.near.label;
   const auto [known, is_new] = rooms_.try_emplace({shape, label});
   Rooms& rooms = known->second.rooms;
-  if (!is_new && known->second.places_held == capacity_.places_held()) return rooms;
-  known->second.places_held = capacity_.places_held();
+  if (!is_new && known->second.places_held == capacity_.held().size()) return rooms;
+  known->second.places_held = capacity_.held().size();
   rooms.clear();
   for (const std::string& node : capacity_.nodes().OpenTo(*shape)) {
     const std::string domain = capacity_.nodes().LabelOf(node, label);

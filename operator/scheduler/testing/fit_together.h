@@ -13,12 +13,13 @@ inline int FitTogether(Capacity capacity, const std::vector<Json>& pods,
   capacity.PlaceFloating();
   int fit = 0;
   for (const Json& pod : pods) {
-    const auto node = capacity.Place(pod);
+    const ShapePtr shape = capacity.shapes().Of(pod);
+    const auto node = capacity.nodes().Place(*shape);
     if (!node) {
       if (why != nullptr) *why = node.error();
       break;
     }
-    capacity.Hold(pod, *node);
+    capacity.Hold(pod, shape, *node, "");
     ++fit;
   }
   return fit;
