@@ -109,7 +109,8 @@ def test_bench_measures_each_operation(tmp_path):
 
 
 def test_the_example_of_bench_runs_as_it_is(tmp_path):
-    done = ringmaster("run", "--plain", "examples/bench/job.yaml", cwd=harness.REPOSITORY)
+    # Four ranks that wait for each other some 40,000 times: seconds on an idle machine, minutes beside other work.
+    done = ringmaster("run", "--plain", "examples/bench/job.yaml", cwd=harness.REPOSITORY, timeout=400)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"Measured here with 4 ranks", done.stdout)
 

@@ -8,7 +8,8 @@
 // With --gpu 1 the allreduce is of memory of CUDA's first device.
 // Ends, on all ranks in the same step, when OUT_DIR/stop exists. With --hold 1 the worker that
 // gives the state (2: each that takes it) says so with OUT_DIR/saving.PID (loading.PID) and waits
-// for OUT_DIR/go. While OUT_DIR/absent.RANK exists the worker of that rank begins no step.
+// for OUT_DIR/go. While OUT_DIR/absent.RANK exists the worker of that rank begins no step, and
+// while OUT_DIR/closed exists a worker that starts does not enter the job.
 // With OUT_DIR/eats.RANK it takes memory until somebody ends it. Ballast is state that nobody
 // changes; a worker that has got it from others says in OUT_DIR/ballast.PID whether all of it is
 // right.
@@ -147,10 +148,11 @@ class Worker {
     if (options_.hold != 0) rm_state_callbacks(Save, Load, this);
     Ballast ballast(options_.ballast_mib << 20);
     if (options_.ballast_mib != 0) ballast.Register();
+    WaitWhileExists("closed");
     if (Left(rm_enter(kPatience), "rm_enter")) return 0;
     if (options_.ballast_mib != 0) Settle(&ballast);
     while (stop_ == 0) {
-      StayAway();
+      WaitWhileExists("absent." + std::to_string(rm_rank()));
       EatIfAsked();
       rm_status done = Step();
       if (done == RM_ERR_DROPPED) done = rm_enter(kPatience);  // again, with the others' state
@@ -204,8 +206,8 @@ class Worker {
     for (std::vector<std::vector<char>> eaten;;) eaten.emplace_back(kBite, 'x');
   }
 
-  void StayAway() const {
-    const std::string file = options_.out + "/absent." + std::to_string(rm_rank());
+  void WaitWhileExists(const std::string& name) const {
+    const std::string file = options_.out + "/" + name;
     for (int i = 0; i < 24000 && access(file.c_str(), F_OK) == 0; ++i)
       std::this_thread::sleep_for(milliseconds(5));
   }
