@@ -273,7 +273,8 @@ TEST_F(RefusalsTest, APodThatGetsItsLabelsBackHasNoSuccessorBeforeTheCacheIsTold
   ASSERT_TRUE(Until([&] { return Count(restores) > 0 && IsIdle(); }));
   EXPECT_EQ(Count({"create", "pods"}), creates);
   for (const Call& call : api_->Calls("patch", "pods")) {
-    if (restores.Is(call)) EXPECT_NE(call.body["metadata"].value("uid", ""), "");
+    if (!restores.Is(call)) continue;
+    EXPECT_NE(call.body["metadata"].value("uid", ""), "");
   }
   *held = false;
 }

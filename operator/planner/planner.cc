@@ -56,7 +56,7 @@ Decision Plan(const Snapshot& snapshot) {
   }
   Release(in, state, out);
   WriteStatus(in, state, pods, why, stall, out);
-  return std::move(out);
+  return out;
 }
 
 }  // namespace ringmaster::planner
