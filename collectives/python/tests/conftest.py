@@ -28,8 +28,16 @@ def no_optimizers_of_other_tests(monkeypatch):
     monkeypatch.setattr(Steps, "_enders", [])
 
 
+@pytest.fixture(scope="session")
+def templates():
+    from templates import Templates
+    made = Templates()
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def job():
+def job(templates):
     """job(script, size, **environ): starts workers; all are gone at the test's end."""
     from fake_sidecar import Job
     started = []
@@ -39,7 +47,7 @@ def job():
         def start(script, size, *arguments, spares=(), python=None, rests=True, **environ):
             path = script if os.path.isabs(script) else os.path.join(HERE, "workers", script)
             started.append(Job(folder, [path, *arguments], size, environ, spares, python,
-                               rests).__enter__())
+                               rests, templates.start).__enter__())
             return started[-1]
 
         yield start

@@ -262,6 +262,13 @@ class FakeSidecar:
                     member.send("view", view=view, self=-1, donors=donors)
 
 
+def start_process(command, log, environ):
+    """A worker; `log`: the file for what it prints. Returns its Popen."""
+    with open(log, "w") as file:
+        return subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT,
+                                stdin=subprocess.DEVNULL, env=environ)
+
+
 class Job:
     """Worker processes of one script under a FakeSidecar.
 
@@ -270,9 +277,13 @@ class Job:
     takes.
     """
 
-    def __init__(self, folder, command, size, environ=None, spares=(), python=None, rests=True):
-        """`python`: the workers' interpreter. It gets what it needs of `environ`'s PYTHONPATH."""
+    def __init__(self, folder, command, size, environ=None, spares=(), python=None, rests=True,
+                 start_process=start_process):
+        """`python`: the workers' interpreter. It gets what it needs of `environ`'s PYTHONPATH.
+        `start_process`: used instead of start_process() below.
+        """
         self.command = [python or sys.executable] + command
+        self._start_process = start_process
         slots = list(range(size)) + list(spares)
         keys = [(slot, slots[:index].count(slot) + 1) for index, slot in enumerate(slots)]
         self.sidecar = FakeSidecar(os.path.join(str(folder), "s"), size, keys[size:], rests)
@@ -290,12 +301,10 @@ class Job:
     def start(self, slot, **environ):
         incarnation = self._started.get(slot, 0) + 1
         self._started[slot] = incarnation
-        log = open(os.path.join(self.folder, "%d-%d.log" % (slot, incarnation)), "w")
-        self.processes[slot, incarnation] = subprocess.Popen(
-            self.command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-            env=dict(self._environ, RINGMASTER_SLOT=str(slot), RINGMASTER_POD_NAME="pod-0",
-                     RINGMASTER_INCARNATION=str(incarnation), **environ))
-        log.close()
+        self.processes[slot, incarnation] = self._start_process(
+            self.command, os.path.join(self.folder, "%d-%d.log" % (slot, incarnation)),
+            dict(self._environ, RINGMASTER_SLOT=str(slot), RINGMASTER_POD_NAME="pod-0",
+                 RINGMASTER_INCARNATION=str(incarnation), **environ))
 
     def kill(self, slot):
         self.processes[slot, self._live[slot]].kill()
