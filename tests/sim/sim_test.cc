@@ -61,7 +61,7 @@ class Schedules {
 };
 
 TEST(AgentSimulationTest, NoScheduleBreaksARuleOrStopsTraining) {
-  const auto schedules = support::Rounds<std::uint64_t>(10'000, 100);
+  const auto schedules = support::Schedules(10'000, 100);
   const Schedules run(schedules, {});
   run.ExpectNoViolation();
   const Coverage& coverage = run.coverage;
@@ -102,7 +102,7 @@ TEST(AgentSimulationTest, NoScheduleBreaksARuleOrStopsTraining) {
 }
 
 TEST(AgentSimulationTest, NoScheduleThatAimsAtOperatorsBreaksARule) {
-  const auto schedules = support::Rounds<std::uint64_t>(500, 50);
+  const auto schedules = support::Schedules(500, 50);
   const Schedules run(schedules, {.at_operators = true});
   run.ExpectNoViolation();
   std::printf("%s", run.coverage.Text().c_str());
