@@ -33,6 +33,7 @@ bool Member::is_coordinator() const { return impl_->state().is_coordinator(); }
 bool Member::changing() const { return impl_->succession().changing(); }
 bool Member::done() const { return impl_->Done(); }
 bool Member::draining() const { return impl_->drains().draining(); }
+bool Member::admits() const { return impl_->Admits(); }
 bool Member::state_lost() const { return impl_->StateLost(); }
 bool Member::able() const { return impl_->succession().able(); }
 bool Member::finishing() const { return impl_->Ending(); }

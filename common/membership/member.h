@@ -73,6 +73,7 @@ class Member {
   bool is_coordinator() const;     // of the current view
   bool changing() const;           // a successor of the current view is being decided
   bool draining() const;           // this pod has been asked to leave
+  bool admits() const;             // this pod coordinates, and others wait to be let in
   bool done() const;               // out by plan and the record knows it: the sidecar may end
   // Every worker of the current view that holds the state is known to be dead, so nothing can go
   // on from it. Not final at once: a message that a joiner holds the state by now may be under way.

@@ -46,6 +46,10 @@ bool MemberImpl::Done() const {
   return moves_.left() && (record_.Knows(state_.epoch()) || state_.frozen());
 }
 
+bool MemberImpl::Admits() const {
+  return state_.is_coordinator() && !moves_.left() && !moves_.applicants().Admissible().empty();
+}
+
 bool MemberImpl::StateLost() const {
   if (!state_.in_view() || moves_.left() || workers_.finishing()) return false;
   return ranks_.StateLost(peers_.Resignations());

@@ -42,6 +42,7 @@ class MemberImpl {
   bool Done() const;
   bool Ending() const { return state_.in_view() && workers_.finishing(); }
   bool StateLost() const;
+  bool Admits() const;
   std::uint32_t min_pods() const { return successor_.min_pods(); }
 
  private:

@@ -184,12 +184,22 @@ std::string HowAllEnded(std::size_t succeeded, std::size_t killed) {
                      killed == 1 ? "the last pod was" : "all pods were");
 }
 
-// The pods that decide about success are those of the last view, or all if no view is known any
-// more.
+// The pod has no part in the end of the training.
+bool IsOutOfTheLastView(const Snapshot& in, const PodFacts& pod) {
+  if (in.view != nullptr) return !InView(in, pod.uid);
+  if (!HasHadView(in)) return false;
+  // The record was deleted, and no sidecar that is connected is in a view. The others went on
+  // without a pod that failed, and who has just come has not trained.
+  if (pod.ended()) return pod.phase != PodPhase::kSucceeded;
+  const SidecarFacts* sidecar = FindSidecar(in, pod.uid);
+  return sidecar != nullptr && sidecar->connected && sidecar->epoch == 0;
+}
+
+// The pods that decide about success are those of the last view.
 void EvaluateSuccess(const Snapshot& in, JobState& state, DecisionDraft& out) {
   std::size_t succeeded = 0, killed = 0, others = 0;
   for (const PodFacts& pod : in.pods) {
-    if (in.view != nullptr && !InView(in, pod.uid)) {
+    if (IsOutOfTheLastView(in, pod)) {
       others += IsAboutToFail(in, out, pod) ? 1 : 0;
       continue;
     }

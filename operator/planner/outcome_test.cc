@@ -271,6 +271,31 @@ TEST(SuccessTest, WithoutAViewAPodThatWasKilledIsMissing) {
   EXPECT_TRUE(Plan(world.in).status.Is("Succeeded"));
 }
 
+// The record was deleted while no operator looked, after a view that had no pod 2 any more.
+World EndedWithoutARecord() {
+  World world(3);
+  world.in.job.status.epoch = membership::MakeEpoch(1, 1);
+  world.in.job.status.world_size = 3;
+  for (int i = 0; i < 3; ++i) world.Running(i);
+  world.End(0, PodPhase::kSucceeded, 0).End(1, PodPhase::kSucceeded, 0);
+  return world;
+}
+
+TEST(SuccessTest, WhereTheRecordIsLostAPodThatFailedWasLeftOutByThoseThatEndedWithZero) {
+  World world = EndedWithoutARecord();
+  world.End(2, PodPhase::kFailed, 137);
+  EXPECT_TRUE(Plan(world.in).status.Is("Succeeded"));
+}
+
+TEST(SuccessTest, WhereTheRecordIsLostANewcomerIsNotWaitedForAndWhoIsNotHeardMayTrain) {
+  World world = EndedWithoutARecord();
+  EXPECT_FALSE(Plan(world.in).status.Is("Succeeded"));
+  world.Connected(2);
+  EXPECT_TRUE(Plan(world.in).status.Is("Succeeded"));
+  world.Sidecar(2).epoch = membership::MakeEpoch(1, 1);
+  EXPECT_FALSE(Plan(world.in).status.Is("Succeeded"));
+}
+
 TEST(SuccessTest, APodThatWasLostAfterTheAgreementDoesNotHoldItUp) {
   World world = Finishing(2);
   world.End(0, PodPhase::kSucceeded, 0).End(1, PodPhase::kFailed, 137);

@@ -212,6 +212,7 @@ void Agent::Tick() {
   // Of a rank of another pod, after a shutdown of all.
   if (membership_.member().finishing()) workers_.OnFinished(membership_.epoch());
   departure_.CheckFinish();
+  departure_.CheckEverybodyLeaves();
   departure_.CheckTermination();
 }
 

@@ -188,6 +188,51 @@ TEST(DepartureTest, WhereAllPodsLeaveTheyGoAtTheNextBoundary) {
   EXPECT_TRUE(parts.Logged("left to 2"));
 }
 
+// A view of this pod alone, which coordinates it.
+ViewPtr ViewOfThisPod() {
+  membership::View view = *AgentParts::FirstView();
+  view.epoch = MakeEpoch(1, 2);
+  view.parent = kFirst;
+  view.coordinator = "u0";
+  view.pods.resize(1);
+  view.ranks.resize(1);
+  return std::make_shared<const membership::View>(view);
+}
+
+TEST(DepartureTest, WhereTheViewIsLeftToPodsThatLeaveTheyGoWithoutAFurtherDrain) {
+  AgentParts parts;
+  parts.StartTraining();
+  parts.departure.Drain({"u0"}, "Deleted", {});
+  parts.membership.Feed(membership::ViewDecided{ViewOfThisPod()});
+  parts.departure.BoundaryReached(kFirst);
+  parts.departure.CheckEverybodyLeaves();
+  EXPECT_TRUE(parts.Logged("arm to 2"));
+  EXPECT_FALSE(parts.departure.left());
+  parts.departure.BoundaryReached(MakeEpoch(1, 2));
+  EXPECT_TRUE(parts.departure.left());
+}
+
+TEST(DepartureTest, TheLastPodThatLeavesFirstGivesItsStateToWhoWaits) {
+  AgentParts parts;
+  parts.StartTraining();
+  parts.membership.Feed(membership::ViewDecided{ViewOfThisPod()});
+  membership::Message join;
+  join.kind = membership::MessageKind::kJoin;
+  join.from = join.candidate.pod.uid = "u7";
+  join.view = MakeEpoch(1, 2);
+  join.candidate.pod.address = "10.0.0.1:107";
+  join.candidate.workers.push_back({.slot = 0, .incarnation = 1, .ready = true, .loads = true});
+  parts.membership.Feed(membership::MessageReceived{join, join.candidate.pod.address});
+  ASSERT_TRUE(parts.membership.member().admits());
+  parts.departure.Drain({"u0"}, "Deleted", {});
+  parts.departure.BoundaryReached(MakeEpoch(1, 2));
+  EXPECT_FALSE(parts.departure.left());
+  parts.now += std::chrono::minutes(1);  // it is not heard of any more
+  parts.membership.Feed(membership::Tick{});
+  parts.departure.CheckEverybodyLeaves();
+  EXPECT_TRUE(parts.departure.left());
+}
+
 TEST(DepartureTest, FinishesOnceAndDrainsNoMore) {
   AgentParts parts;
   parts.StartTraining();

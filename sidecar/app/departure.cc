@@ -40,9 +40,8 @@ void Departure::Drain(const std::vector<std::string>& pods, const std::string& r
   const membership::Role role = membership_->member().role();
   if (role == membership::Role::kWaiting || role == membership::Role::kJoining) {
     Leave(reason);  // in no view there is no boundary to wait for
-  } else if (EverybodyLeaves()) {
-    // No view comes after this one: all go at its next boundary.
-    workers_->orders().Arm(membership_->epoch());
+  } else {
+    CheckEverybodyLeaves();
   }
 }
 
@@ -62,7 +61,17 @@ bool Departure::EverybodyLeaves() const {
 void Departure::LeaveByPlan() { Leave(drain_reason_.empty() ? "drained" : drain_reason_); }
 
 void Departure::BoundaryReached(Epoch epoch) {
-  if (epoch == membership_->epoch() && EverybodyLeaves()) Leave(drain_reason_);
+  boundary_ = epoch;
+  CheckEverybodyLeaves();
+}
+
+void Departure::CheckEverybodyLeaves() {
+  if (left_ || finishing() || !EverybodyLeaves()) return;
+  const Epoch epoch = membership_->epoch();
+  if (membership_->installed() == nullptr || membership_->installed()->epoch != epoch) return;
+  if (std::exchange(armed_, epoch) != epoch) workers_->orders().Arm(epoch);
+  // Who waits to be let in gets the state from this pod in the next view. This pod leaves after it.
+  if (boundary_ == epoch && !membership_->member().admits()) Leave(drain_reason_);
 }
 
 void Departure::Leave(const std::string& reason) {

@@ -33,8 +33,10 @@ class Departure {
   void DrainOnSignal();
   // The membership has decided a view without this pod.
   void LeaveByPlan();
-  // The workers stand at the boundary of this view: if all its pods leave, they go now.
+  // The workers stand at the boundary of this view.
   void BoundaryReached(Epoch epoch);
+  // If all pods of the view leave, no view comes after it: the workers go at its next boundary.
+  void CheckEverybodyLeaves();
 
   // All ranks have agreed to end. False: it was known.
   bool FinishedByRanks(Epoch epoch);
@@ -59,6 +61,8 @@ class Departure {
   bool draining_ = false, left_ = false;
   std::string drain_reason_;
   std::set<std::string> drained_pods_;  // asked to leave, as far as this sidecar was told
+  Epoch armed_ = 0;                     // the last view of which everybody leaves
+  Epoch boundary_ = 0;                  // the last view at whose boundary the workers stood
   std::optional<SteadyTime> finishing_since_;
   Termination termination_;
 };
