@@ -7,7 +7,7 @@ namespace ringmaster::engine {
 bool AskedOperations::Take(const Submitted& submitted, const CheckSet& check) {
   if (submitted.empty()) return false;
   bool taken = false;
-  const std::optional<Status> refused = inbox_->Refusal();
+  const std::optional<Status> refused = inbox_->refusals().current();
   for (const auto& operation : submitted) {
     const Status set = check(operation->request.process_set);
     if (refused) {

@@ -51,7 +51,7 @@ Status Engine::AwaitEntered(Clock::time_point deadline) {
   const bool in_time = user_tasks_.Serve(
       [&] {
         if (info_.entered) return true;
-        refused = inbox_.refused();
+        refused = inbox_.refusals().refused();
         return refused.has_value();
       },
       deadline);

@@ -111,7 +111,8 @@ void EngineLoop::Detach(const std::string& why) {
 // ---- A round
 
 std::optional<EngineLoop::Clock::time_point> EngineLoop::RoundDue() const {
-  if (!connection_.active() || gate_.user_waits() || inbox_->rests()) return std::nullopt;
+  if (!connection_.active() || gate_.user_waits() || inbox_->refusals().rests())
+    return std::nullopt;
   // A round needs all ranks: where some may have no part in an operation, those that have nothing
   // pending come too, or the others would wait for them.
   const bool wanted = !asked_.idle() || pipeline_.sets().HasOutsiders();
@@ -229,14 +230,14 @@ void EngineLoop::EndStep(bool armed) {
 }
 
 void EngineLoop::Break(const Status& why) {
-  if (inbox_->refused()) return;  // the job was shut down meanwhile
+  if (inbox_->refusals().refused()) return;  // the job was shut down meanwhile
   if (!connection_.Break(why)) End(why);
 }
 
 // ---- A new view
 
 void EngineLoop::Install(View view, Clock::time_point since) {
-  if (!connection_.Takes(view.epoch) || inbox_->refused()) return;
+  if (!connection_.Takes(view.epoch) || inbox_->refusals().refused()) return;
   if (view.self < 0) {
     connection_.PassBy(view.epoch);
     return Detach(GoesOnWithout(view));
@@ -282,7 +283,7 @@ Status EngineLoop::Recover(RecoveryPlan* plan) {
       return s;
     if (lacked != nullptr) Finish(*lacked, /*handed_over=*/true);
     options_.Reach(FaultPoint::kAfterHandover, handover.result.response.number);
-    if (inbox_->refused()) return {RM_ERR_EPOCH_MOVED, "the job was shut down"};
+    if (inbox_->refusals().refused()) return {RM_ERR_EPOCH_MOVED, "the job was shut down"};
   }
   rounds_.Restart();
   if (plan->joiners.empty()) return {};
@@ -311,7 +312,7 @@ void EngineLoop::Enter(const RecoveryPlan& plan) {
   connection_.Activate();
   participation_.TakeBack();
   inbox_->Resume();
-  if (inbox_->rests()) rebuild_.Rest(Clock::now());
+  if (inbox_->refusals().rests()) rebuild_.Rest(Clock::now());
   // Below minReplicas: everybody stands at a boundary already and stays there.
   if (!connection_.view().train && plan.all_at_boundary) return gate_.Tell();
   participation_.Enter();

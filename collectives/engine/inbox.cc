@@ -3,14 +3,10 @@
 #include <utility>
 
 namespace ringmaster::engine {
-namespace {
 
-// What can be in flight once at a time: a name; of a transfer, a name between its two workers.
-const std::string& Once(const Request& request) {
-  return request.kind == Kind::kTransfer ? request.key() : request.name;
+bool Messages::empty() const {
+  return !close && !stop && !dropped && !view && !end && armed.empty() && submitted.empty();
 }
-
-}  // namespace
 
 void Inbox::PostStop(uint64_t epoch) {
   sync::MutexLock lock(&mu_);
@@ -61,15 +57,8 @@ void Inbox::PostClose() {
 
 Status Inbox::Submit(std::span<const std::shared_ptr<Operation>> operations) {
   sync::MutexLock lock(&mu_);
-  if (const auto refusal = RefusalLocked()) return *refusal;
-  for (size_t i = 0; i < operations.size(); ++i) {
-    const Request& request = operations[i]->request;
-    if (in_flight_.emplace(Once(request), request.process_set).second) continue;
-    for (const auto& entered : operations.first(i)) in_flight_.erase(Once(entered->request));
-    if (request.kind == Kind::kStepEnd) return {RM_ERR_INVALID, "another thread is in rm_step_end"};
-    return {RM_ERR_INVALID,
-            "'" + request.name + "' is already in flight: wait for it, or use another name"};
-  }
+  if (const auto refusal = refusals_.current()) return *refusal;
+  if (Status entered = names_.Enter(operations); !entered.ok()) return entered;
   messages_.submitted.insert(messages_.submitted.end(), operations.begin(), operations.end());
   posted_.NotifyOne();
   return {};
@@ -77,92 +66,56 @@ Status Inbox::Submit(std::span<const std::shared_ptr<Operation>> operations) {
 
 Messages Inbox::Take() {
   sync::MutexLock lock(&mu_);
-  return TakeLocked();
+  return std::exchange(messages_, {});
 }
 
 Messages Inbox::Wait(std::optional<Clock::time_point> until) {
   sync::MutexLock lock(&mu_);
-  while (!HasMessages()) {
+  while (messages_.empty()) {
     if (!until) {
       posted_.Wait(&mu_);
     } else if (!posted_.WaitUntil(&mu_, *until)) {
       break;
     }
   }
-  return TakeLocked();
+  return std::exchange(messages_, {});
 }
 
 void Inbox::Forget(const Response& response) {
   sync::MutexLock lock(&mu_);
-  for (const Request& request : response.requests) {
-    const auto found = in_flight_.find(Once(request));
-    // Of another set's operation: this rank may have the name in flight in its own.
-    if (found == in_flight_.end() || found->second != request.process_set) continue;
-    in_flight_.erase(found);
-  }
+  names_.Free(response);
 }
 
 void Inbox::Forget(const Request& request) {
   sync::MutexLock lock(&mu_);
-  in_flight_.erase(Once(request));
+  names_.Free(request);
 }
 
 Submitted Inbox::Suspend(const std::string& why) {
   sync::MutexLock lock(&mu_);
-  suspended_ = Status(RM_ERR_DROPPED, why);
-  in_flight_.clear();
-  return std::exchange(messages_.submitted, {});
+  refusals_.Suspend(why);
+  return TakeBack();
 }
 
-void Inbox::Resume() {
-  sync::MutexLock lock(&mu_);
-  suspended_.reset();
-}
+void Inbox::Resume() { refusals_.Resume(); }
 
 Submitted Inbox::Rest(const Status& why) {
   sync::MutexLock lock(&mu_);
-  rests_ = why;
-  in_flight_.clear();
-  return std::exchange(messages_.submitted, {});
+  refusals_.Rest(why);
+  return TakeBack();
 }
 
-void Inbox::Wake() {
-  sync::MutexLock lock(&mu_);
-  rests_.reset();
-}
-
-bool Inbox::rests() const {
-  sync::MutexLock lock(&mu_);
-  return rests_.has_value();
-}
+void Inbox::Wake() { refusals_.Wake(); }
 
 Submitted Inbox::Refuse(const Status& why) {
   sync::MutexLock lock(&mu_);
-  if (!refused_) refused_ = why;
-  in_flight_.clear();
+  refusals_.Refuse(why);
+  return TakeBack();
+}
+
+Submitted Inbox::TakeBack() {
+  names_.FreeAll();
   return std::exchange(messages_.submitted, {});
 }
-
-std::optional<Status> Inbox::refused() const {
-  sync::MutexLock lock(&mu_);
-  return refused_;
-}
-
-std::optional<Status> Inbox::Refusal() const {
-  sync::MutexLock lock(&mu_);
-  return RefusalLocked();
-}
-
-std::optional<Status> Inbox::RefusalLocked() const {
-  if (refused_) return refused_;
-  return rests_ ? rests_ : suspended_;
-}
-
-bool Inbox::HasMessages() const {
-  return messages_.close || messages_.stop || messages_.dropped || messages_.view ||
-         messages_.end || !messages_.armed.empty() || !messages_.submitted.empty();
-}
-
-Messages Inbox::TakeLocked() { return std::exchange(messages_, {}); }
 
 }  // namespace ringmaster::engine

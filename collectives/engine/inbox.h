@@ -1,4 +1,4 @@
-// What users and the sidecar ask of the engine's thread, and which names are in flight.
+// What users and the sidecar ask of the engine's thread.
 //
 // Messages of one kind replace each other where only the newest counts, so the inbox never grows
 // while the engine's thread sits in a collective.
@@ -7,15 +7,17 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "collectives/engine/names_in_flight.h"
 #include "collectives/engine/operation.h"
+#include "collectives/engine/refusals.h"
 #include "collectives/engine/response.h"
 #include "collectives/engine/view.h"
 #include "common/sync/mutex.h"
@@ -34,6 +36,8 @@ struct Messages {
   std::optional<Status> end;           // the first
   std::optional<std::string> dropped;  // why
   bool close = false;
+
+  bool empty() const;
 };
 
 class Inbox {
@@ -70,25 +74,20 @@ class Inbox {
   // The same between a shutdown and Wake(), whatever becomes of the view meanwhile.
   [[nodiscard]] Submitted Rest(const Status& why);
   void Wake();
-  bool rests() const;
   // From now on Submit() answers `why`; only the first call counts. Returns as Suspend().
   [[nodiscard]] Submitted Refuse(const Status& why);
-  std::optional<Status> refused() const;
-  // What Submit() answers now, but for a name in flight; empty: it takes operations.
-  std::optional<Status> Refusal() const;
+  const Refusals& refusals() const { return refusals_; }
 
  private:
-  bool HasMessages() const REQUIRES(mu_);
-  std::optional<Status> RefusalLocked() const REQUIRES(mu_);
-  Messages TakeLocked() REQUIRES(mu_);
+  // Nothing is in flight any more. Returns what was submitted and not taken yet.
+  Submitted TakeBack() REQUIRES(mu_);
 
-  mutable sync::Mutex mu_;
+  sync::Mutex mu_;
   sync::CondVar posted_;
   Messages messages_ GUARDED_BY(mu_);
-  std::unordered_map<std::string, int32_t> in_flight_ GUARDED_BY(mu_);  // name: process set
-  std::optional<Status> suspended_ GUARDED_BY(mu_);
-  std::optional<Status> rests_ GUARDED_BY(mu_);
-  std::optional<Status> refused_ GUARDED_BY(mu_);
+  NamesInFlight names_ GUARDED_BY(mu_);
+  // Begins under mu_, so that no operation slips in beside those that are taken back.
+  Refusals refusals_;
 };
 
 }  // namespace ringmaster::engine

@@ -9,9 +9,9 @@
 
 #include "common/logging/log.h"
 #include "common/sync/pause.h"
+#include "operator/app/api_server.h"
 #include "operator/app/rights.h"
 #include "operator/app/setting_texts.h"
-#include "operator/kube/kube_client.h"
 
 namespace ringmaster::app {
 namespace {
@@ -19,12 +19,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr milliseconds kReviewDeadline{3'000};
 // Kubernetes allows 30 s by default, but a restart of the operator waits for this.
 constexpr milliseconds kAbandonCalls{3'000};
 constexpr milliseconds kEndAnyway{4'500};
-// One read or write of the lease takes at most a few seconds.
-constexpr seconds kHungElection{60};
 // An operator waits without limit for what is missing in the cluster, and reports it.
 constexpr std::chrono::hours kForCaches{24 * 365};
 
@@ -39,11 +36,6 @@ std::string Identity(const ProcessIdentity& identity) {
   return fmt::format("{}_{:08x}{:08x}", host, random(), random());
 }
 
-HttpAnswer ToAnswer(const std::vector<std::string>& wrong) {
-  if (wrong.empty()) return {.body = "ok\n"};
-  return {.status = 503, .body = fmt::format("{}\n", fmt::join(wrong, "\n"))};
-}
-
 [[noreturn]] void EndNow(ProcessExit code) {
   spdlog::default_logger()->flush();
   _exit(static_cast<int>(code));
@@ -53,13 +45,13 @@ HttpAnswer ToAnswer(const std::vector<std::string>& wrong) {
 // the next operator reads everything from the API server and from the sidecars again.
 class EndInTime {
  public:
-  EndInTime(std::stop_token stop, std::stop_source abandon)
-      : thread_([this, stop = std::move(stop), abandon = std::move(abandon)](std::stop_token done) {
-          Run(done, stop, abandon);
+  EndInTime(std::stop_token stop, ApiClients* clients)
+      : thread_([this, stop = std::move(stop), clients](std::stop_token done) {
+          Run(done, stop, clients);
         }) {}
 
  private:
-  void Run(std::stop_token done, std::stop_token stop, std::stop_source abandon) {
+  void Run(std::stop_token done, std::stop_token stop, ApiClients* clients) {
     const std::stop_callback wake(stop, [this] {
       const sync::MutexLock lock(&mu_);
       changed_.NotifyAll();
@@ -74,7 +66,7 @@ class EndInTime {
     };
     if (!stop.stop_requested() || !over(kAbandonCalls)) return;
     spdlog::warn("calls to the API server abandoned");
-    abandon.request_stop();
+    clients->Abandon();
     if (!over(kEndAnyway - kAbandonCalls)) return;
     spdlog::warn("something hangs: ending without it");
     EndNow(ProcessExit::kStopped);
@@ -90,10 +82,11 @@ class EndInTime {
 OperatorProcess::OperatorProcess(OperatorConfig config, kube::ClientConfig client,
                                  ProcessIdentity identity, OpenPage open_page)
     : config_(std::move(config)),
-      client_(std::move(client)),
       identity_(std::move(identity)),
       open_page_(std::move(open_page)),
-      metrics_(identity_.version) {}
+      metrics_(identity_.version),
+      clients_(std::move(client), {config_.kube_qps, config_.kube_burst}, identity_.version,
+               &metrics_) {}
 
 OperatorProcess::~OperatorProcess() = default;
 
@@ -104,8 +97,8 @@ void OperatorProcess::RequestStop() {
 }
 
 ProcessExit OperatorProcess::Run() {
-  const EndInTime in_time(stop_.get_token(), abandon_);
-  auto api = Connect(client_.deadline, OwnPace());
+  const EndInTime in_time(stop_.get_token(), &clients_);
+  auto api = ApiClients::Connect(clients_.ForOperator());
   if (api == nullptr) return ProcessExit::kNoApi;
   {
     const sync::MutexLock lock(&mu_);
@@ -132,63 +125,17 @@ ProcessExit OperatorProcess::Run() {
   return end;
 }
 
-std::shared_ptr<kube::KubeApi> OperatorProcess::Connect(milliseconds deadline, const Pace& pace) {
-  kube::ClientConfig client = client_;
-  client.qps = pace.qps;
-  client.burst = pace.burst;
-  client.server_may_lift_limit = pace.until_server_queues;
-  client.deadline = deadline;
-  client.user_agent = "ringmaster-operator/" + identity_.version;
-  client.on_call = [this](const kube::CallReport& report) { metrics_.ObserveCall(report); };
-  client.stop = abandon_.get_token();
-  auto made = kube::MakeKubeClient(client);
-  if (made) return std::move(*made);
-  spdlog::error("no client for the API server error={}", logging::Value(made.error().message));
-  return nullptr;
-}
-
-HttpEndpoints::Protection OperatorProcess::ProtectMetrics() {
-  return {.certificate = HttpEndpoints::OwnCertificate("metrics.operator.ringmaster.dev"),
-          .refuse = [this](const http::Request& request) -> std::optional<HttpAnswer> {
-            const auto decision = access_review_->MayGet(BearerToken(request), request.path);
-            if (decision.status == 200) return std::nullopt;
-            return HttpAnswer{.status = decision.status, .body = decision.why + "\n"};
-          }};
-}
-
 bool OperatorProcess::Listen() {
+  std::shared_ptr<kube::KubeApi> reviews;
   if (config_.metrics_secure) {
-    // It has a client of its own, because anyone who reaches the port can cause calls, which must
-    // not use up those of the controllers.
-    auto api = Connect(kReviewDeadline, {5, 20});
-    if (api == nullptr) return false;
-    access_review_ = std::make_unique<AccessReview>(std::move(api));
+    reviews = ApiClients::Connect(clients_.ForStrangers());
+    if (reviews == nullptr) return false;
   }
-  HttpEndpoints::Answers health = {{"/healthz", [this] { return ToAnswer(NotAlive()); }},
-                                   {"/readyz", [this] { return ToAnswer(NotReady()); }}};
-  HttpEndpoints::Answers metrics = {{"/metrics", [this] {
-                                       return HttpAnswer{.content_type =
-                                                             "text/plain; version=0.0.4; "
-                                                             "charset=utf-8",
-                                                         .body = Metrics()};
-                                     }}};
-  const auto listen = [this](const char* flag, const std::string& where,
-                             HttpEndpoints::Answers answers, HttpEndpoints::Protection protection) {
-    if (where.empty()) return true;
-    auto opened = HttpEndpoints::Listen(flag, where, std::move(answers), std::move(protection));
-    if (!opened) {
-      spdlog::error("endpoint not opened error={}", logging::Value(opened.error().message));
-      return false;
-    }
-    spdlog::info("endpoint opened flag={} port={}", flag, (*opened)->port());
-    endpoints_.push_back(std::move(*opened));
-    return true;
-  };
-  const bool both = config_.health_listen == config_.metrics_listen;
-  if (both) health.merge(metrics);
-  return listen("--health-listen", config_.health_listen, std::move(health), {}) &&
-         (both || listen("--metrics-listen", config_.metrics_listen, std::move(metrics),
-                         config_.metrics_secure ? ProtectMetrics() : HttpEndpoints::Protection()));
+  return endpoints_.Listen({.health = config_.health_listen, .metrics = config_.metrics_listen},
+                           {.not_alive = [this] { return NotAlive(); },
+                            .not_ready = [this] { return NotReady(); },
+                            .metrics = [this] { return Metrics(); }},
+                           std::move(reviews));
 }
 
 bool OperatorProcess::AwaitApiServer() {
@@ -241,41 +188,25 @@ std::string OperatorProcess::OwnNamespace() const {
 
 bool OperatorProcess::AwaitLeadership() {
   if (!config_.leader_elect) {
-    const sync::MutexLock lock(&mu_);
-    leading_ = true;
+    leadership_.LeadAlone();
     return true;
   }
-  runtime::ElectionOptions options;
-  options.identity = Identity(identity_);
-  options.lease_duration = seconds(config_.lease_duration_seconds);
-  options.renew_deadline = seconds(config_.renew_deadline_seconds);
-  options.retry_period = seconds(config_.retry_period_seconds);
-  // The elector has a client of its own: a renewal must wait neither for a slow call nor for our
-  // own rate limit.
-  auto api = Connect(options.renew_deadline / 2, OwnPace());
-  if (api == nullptr) return false;
-  runtime::ElectorCallbacks callbacks;
-  callbacks.on_leading = [this] {
-    const sync::MutexLock lock(&mu_);
-    leading_ = true;
-    changed_.NotifyAll();
-  };
+  Leadership::Candidacy candidacy;
+  candidacy.ns = LeaseNamespace();
+  candidacy.lease = config_.leader_election_name;
+  candidacy.pod = identity_.pod_name;
+  candidacy.options.identity = Identity(identity_);
+  candidacy.options.lease_duration = seconds(config_.lease_duration_seconds);
+  candidacy.options.renew_deadline = seconds(config_.renew_deadline_seconds);
+  candidacy.options.retry_period = seconds(config_.retry_period_seconds);
+  kube::ClientConfig for_elector = clients_.ForOperator();
+  for_elector.deadline = candidacy.options.renew_deadline / 2;
+  candidacy.elector_api = ApiClients::Connect(for_elector);
+  if (candidacy.elector_api == nullptr) return false;
+  candidacy.label_api = api_;
   // The process ends at once, because anything it still did could conflict with the next leader.
-  callbacks.on_lost = [](const std::string&) { EndNow(ProcessExit::kLostLease); };
-  const std::string ns = LeaseNamespace();
-  std::unique_ptr<LeaderLabel> label;
-  if (!identity_.pod_name.empty()) {
-    label = std::make_unique<LeaderLabel>(api_, ns, identity_.pod_name);
-    label->Clear();
-  }
-  auto elector = std::make_unique<runtime::LeaderElector>(
-      std::move(api), ns, config_.leader_election_name, options, std::move(callbacks));
-  const sync::MutexLock lock(&mu_);
-  label_ = std::move(label);
-  elector_ = std::move(elector);
-  elector_->Start();
-  while (!leading_ && !stop_.stop_requested()) changed_.Wait(&mu_);
-  return leading_ && !stop_.stop_requested();
+  candidacy.on_lost = [](const std::string&) { EndNow(ProcessExit::kLostLease); };
+  return leadership_.AwaitElection(std::move(candidacy), stop_.get_token());
 }
 
 OperatorOptions OperatorProcess::AppOptions() const {
@@ -320,16 +251,14 @@ kube::Result<void> OperatorProcess::RunOperator() {
   if (auto running = app_->Run(stop_.get_token()); !running) return running;
   if (auto opened = OpenThePage(); !opened) return opened;
   // The label comes last, so that sidecars find a server that is ready.
-  if (label_ != nullptr) label_->Start();
+  leadership_.SetLabel();
   return {};
 }
 
-// The page has clients of its own, because anyone who reaches the port can cause calls, which must
-// not use up those of the controllers.
 kube::Result<void> OperatorProcess::OpenThePage() {
   if (config_.page_listen.empty() || open_page_ == nullptr) return {};
-  auto reviews = Connect(kReviewDeadline, {5, 20});
-  auto reads = Connect(kReviewDeadline, {5, 20});
+  auto reviews = ApiClients::Connect(clients_.ForStrangers());
+  auto reads = ApiClients::Connect(clients_.ForStrangers());
   if (reviews == nullptr || reads == nullptr) {
     return tl::unexpected(kube::Error{.message = "the page has no way to the API server"});
   }
@@ -345,10 +274,10 @@ kube::Result<void> OperatorProcess::OpenThePage() {
 
 void OperatorProcess::StopAll() {
   stop_.request_stop();
-  if (label_ != nullptr) label_->Stop();
+  leadership_.RemoveLabel();
   if (app_ != nullptr) app_->Stop();
-  if (elector_ != nullptr) elector_->Stop();
-  for (auto& endpoint : endpoints_) endpoint->Stop();
+  leadership_.Release();
+  endpoints_.Stop();
   // The page is closed last: it may wait for pods that don't answer until EndInTime ends the
   // process, and the lease has to be released before that.
   page_.reset();
@@ -359,31 +288,28 @@ std::vector<std::string> OperatorProcess::NotReady() const {
   const sync::MutexLock lock(&mu_);
   if (!api_problem_.empty()) return {api_problem_};
   std::vector<std::string> missing;
-  if (elector_ != nullptr) {
-    if (const std::string error = elector_->state().error; !error.empty()) {
-      missing.push_back("the lease is out of reach: " + error);
-    }
+  if (const std::string error = leadership_.lease_error(); !error.empty()) {
+    missing.push_back("the lease is out of reach: " + error);
   }
   // A standby is ready: it can take over.
   if (app_ == nullptr) {
-    if (leading_) missing.push_back("the controllers have not started");
+    if (leadership_.leads()) missing.push_back("the controllers have not started");
     return missing;
   }
   for (std::string& what : app_->NotReady()) missing.push_back(std::move(what));
   // Sidecars find the leader by its label.
-  if (missing.empty() && label_ != nullptr && !label_->error().empty()) {
-    missing.push_back("this pod lacks the leader's label: " + label_->error());
+  if (const std::string error = leadership_.label_error(); missing.empty() && !error.empty()) {
+    missing.push_back("this pod lacks the leader's label: " + error);
   }
   return missing;
 }
 
 std::vector<std::string> OperatorProcess::NotAlive() const {
-  const sync::MutexLock lock(&mu_);
   std::vector<std::string> hung;
-  if (elector_ != nullptr && !stop_.stop_requested()) {
-    const auto since = std::chrono::steady_clock::now() - elector_->state().last_try;
-    if (since > kHungElection) hung.push_back("the election hangs");
+  if (!stop_.stop_requested() && leadership_.ElectionHangs(Leadership::Clock::now())) {
+    hung.push_back("the election hangs");
   }
+  const sync::MutexLock lock(&mu_);
   if (app_ == nullptr) return hung;
   for (std::string& what : app_->NotAlive()) hung.push_back(std::move(what));
   return hung;

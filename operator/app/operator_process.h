@@ -11,16 +11,15 @@
 #include <vector>
 
 #include "common/sync/mutex.h"
-#include "operator/app/access_review.h"
-#include "operator/app/api_server.h"
-#include "operator/app/http_endpoints.h"
-#include "operator/app/leader_label.h"
+#include "operator/app/api_clients.h"
+#include "operator/app/leadership.h"
 #include "operator/app/operator_app.h"
 #include "operator/app/operator_config.h"
 #include "operator/app/operator_metrics.h"
 #include "operator/app/page.h"
+#include "operator/app/status_endpoints.h"
+#include "operator/kube/kube_api.h"
 #include "operator/kube/kubeconfig.h"
-#include "operator/runtime/leader_elector.h"
 
 namespace ringmaster::app {
 
@@ -52,14 +51,6 @@ class OperatorProcess {
   void RequestStop();
 
  private:
-  struct Pace {
-    double qps;
-    int burst;
-    bool until_server_queues = false;
-  };
-  std::shared_ptr<kube::KubeApi> Connect(std::chrono::milliseconds deadline, const Pace& pace);
-  Pace OwnPace() const { return {config_.kube_qps, config_.kube_burst, true}; }
-  HttpEndpoints::Protection ProtectMetrics();
   bool Listen();
   bool AwaitApiServer();
   void CheckRights();
@@ -77,27 +68,24 @@ class OperatorProcess {
   std::string Metrics();
 
   const OperatorConfig config_;
-  const kube::ClientConfig client_;
   const ProcessIdentity identity_;
   const OpenPage open_page_;
   OperatorMetrics metrics_;
+  ApiClients clients_;
   std::stop_source stop_;
-  std::stop_source abandon_;  // ends API calls that a stop can't wait for
+  Leadership leadership_;
 
   mutable sync::Mutex mu_;
   sync::CondVar changed_;
-  bool leading_ GUARDED_BY(mu_) = false;
   std::string api_problem_ GUARDED_BY(mu_);
 
   // Only Run's thread sets these pointers, under mu_, because other threads read them under mu_ for
   // their answers. Run's thread reads them without it, so they have no GUARDED_BY.
   std::shared_ptr<kube::KubeApi> api_;
-  std::unique_ptr<runtime::LeaderElector> elector_;
-  std::unique_ptr<LeaderLabel> label_;
   std::unique_ptr<OperatorApp> app_;
-  std::unique_ptr<Page> page_;                   // while it leads, if the page is enabled
-  std::unique_ptr<AccessReview> access_review_;  // null: /metrics is open to all
-  std::vector<std::unique_ptr<HttpEndpoints>> endpoints_;
+  std::unique_ptr<Page> page_;  // while it leads, if the page is enabled
+
+  StatusEndpoints endpoints_;  // last: its answers read the other fields
 };
 
 }  // namespace ringmaster::app

@@ -2,8 +2,9 @@
 
 #include <signal.h>
 
-#include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "sidecar/launcher/frames.h"
@@ -14,14 +15,9 @@ namespace {
 
 using failure_policy::Action;
 using nlohmann::json;
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Clock = std::chrono::steady_clock;
 
-// Pods often come one after the other: what is started in the meantime would be ended at once.
-constexpr milliseconds kSettle{500};
-// Between TERM, in which a script may write its checkpoint, and KILL.
-constexpr seconds kEndGrace{5};
 // Until the sidecar says that the job finishes.
 constexpr seconds kUntilFinish{10};
 
@@ -66,7 +62,7 @@ StandIn::Events ForeignSlots::EventsOf(Seat* seat) {
 void ForeignSlots::Poll(TimePoint now) {
   for (Seat& seat : seats_) {
     if (seat.stand_in != nullptr) seat.stand_in->Poll(now);
-    if (TakeDue(&seat.kill_at, now)) parts_.children->Signal(seat.slot, SIGKILL);
+    if (seat.process.TakeKill(now)) parts_.children->Signal(seat.slot, SIGKILL);
   }
   while (!parts_.shutdown->ending()) {
     const auto failed = unexplained_.TakeDue(now);
@@ -74,7 +70,7 @@ void ForeignSlots::Poll(TimePoint now) {
     ActOnFailure(&seats_[static_cast<size_t>(failed->child.slot)], *failed);
   }
   for (Seat& seat : seats_) {
-    if (!Runs(seat) && TakeDue(&seat.start_at, now)) StartProcess(&seat, now);
+    if (!Runs(seat) && seat.process.TakeStart(now)) StartProcess(&seat, now);
   }
 }
 
@@ -85,14 +81,12 @@ void ForeignSlots::AddTo(std::vector<pollfd>* fds) const {
 }
 
 TimePoint ForeignSlots::NextWake() const {
-  TimePoint wake = TimePoint::max();
+  std::optional<TimePoint> wake = unexplained_.NextWake();
   for (const Seat& seat : seats_) {
-    if (seat.stand_in != nullptr) wake = std::min(wake, seat.stand_in->wake_at());
-    if (seat.start_at && !Runs(seat)) wake = std::min(wake, *seat.start_at);
-    if (seat.kill_at) wake = std::min(wake, *seat.kill_at);
+    if (seat.stand_in != nullptr) wake = Earlier(wake, seat.stand_in->wake_at());
+    wake = Earlier(wake, seat.process.NextWake(Runs(seat)));
   }
-  if (const auto due = unexplained_.NextWake()) wake = std::min(wake, *due);
-  return wake;
+  return wake.value_or(TimePoint::max());
 }
 
 bool ForeignSlots::Runs(const Seat& seat) const { return (*parts_.slots)[seat.slot].pid != 0; }
@@ -119,22 +113,23 @@ void ForeignSlots::Enter(Seat* seat, World world) {
     Log("waiting for more workers", {{"view", world.view}, {"reason", world.reason}});
     return;
   }
-  seat->world = std::move(world);
-  seat->start_at = Clock::now() + kSettle;
+  seat->process.Enter(std::move(world), Clock::now());
 }
 
 void ForeignSlots::StartProcess(Seat* seat, TimePoint now) {
   Slot& slot = (*parts_.slots)[seat->slot];
-  if (parts_.shutdown->ending() || parts_.shutdown->terminating() || slot.closed || !seat->world)
+  if (parts_.shutdown->ending() || parts_.shutdown->terminating() || slot.closed ||
+      !seat->process.world())
     return;
-  const World& world = *seat->world;
+  const World& world = *seat->process.world();
   Log("starting the process of a view", {{"slot", std::to_string(seat->slot)},
                                          {"view", world.view},
                                          {"reason", world.reason},
                                          {"rank", std::to_string(world.rank)},
                                          {"size", std::to_string(world.size)}});
-  const StartedProcess started = parts_.children->Start(
-      seat->slot, slot.incarnation, now, EnvironmentOf(world, parts_.options->job, seat->starts++));
+  const StartedProcess started =
+      parts_.children->Start(seat->slot, slot.incarnation, now,
+                             EnvironmentOf(world, parts_.options->job, seat->process.CountStart()));
   if (started.pid < 0) {
     LogError(started.error, {{"slot", std::to_string(seat->slot)}});
     return parts_.fail(127, started.error);
@@ -145,19 +140,19 @@ void ForeignSlots::StartProcess(Seat* seat, TimePoint now) {
 }
 
 void ForeignSlots::End(Seat* seat) {
-  if (seat->world)
-    Log("the view is over", {{"slot", std::to_string(seat->slot)}, {"view", seat->world->view}});
-  OnViewOver(seat);
-  seat->start_at.reset();
-  seat->world.reset();
+  const TimePoint now = Clock::now();
+  if (const auto& world = seat->process.world())
+    Log("the view is over", {{"slot", std::to_string(seat->slot)}, {"view", world->view}});
+  // A failure that this does not explain is left to Poll: here its stand-in calls us, which that
+  // failure may end.
+  if (unexplained_.OnViewOver(seat->slot, now)) ExplainByAnother(seat);
+  seat->process.LeaveView();
   if (!Runs(*seat)) return seat->stand_in->Stopped();
-  if (std::exchange(seat->told_to_end, true)) return;
-  seat->kill_at = Clock::now() + kEndGrace;
-  parts_.children->Signal(seat->slot, SIGTERM);
+  if (seat->process.TellToEnd(now)) parts_.children->Signal(seat->slot, SIGTERM);
 }
 
 void ForeignSlots::Leave(Seat* seat) {
-  seat->leaving = true;
+  seat->process.LeaveByPlan();
   End(seat);
   if (!Runs(*seat)) (*parts_.slots)[seat->slot].closed = true;
 }
@@ -175,9 +170,7 @@ void ForeignSlots::Kill(int64_t slot, int64_t incarnation, const std::string& re
 void ForeignSlots::Renew(Seat* seat, const std::string& reason, bool by_us) {
   Log("replacing a worker", {{"slot", std::to_string(seat->slot)}, {"reason", reason}});
   ExplainByAnother(seat);
-  seat->start_at.reset();
-  seat->world.reset();
-  seat->renewal = Renewal{.by_us = by_us};
+  seat->process.ReplaceWorker(by_us);
   if (!Runs(*seat)) return FinishRenewal(seat);
   parts_.children->Signal(seat->slot, SIGKILL);
 }
@@ -187,9 +180,8 @@ void ForeignSlots::FinishRenewal(Seat* seat) {
   ChildExit exit{.pid = 0, .child = {}, .exit_code = 128 + SIGKILL, .signal = SIGKILL};
   exit.child.slot = seat->slot;
   exit.child.incarnation = slot.incarnation;
-  Report(exit, /*restarting=*/true, seat->renewal->by_us, /*stays=*/false, "");
-  seat->renewal.reset();
-  seat->told_to_end = false;
+  const bool by_us = seat->process.TakeReplacement();
+  parts_.link->Send(ForeignExitedFrame(exit, {.restarting = true, .by_us = by_us, .stays = false}));
   seat->stand_in->Renew(++slot.incarnation, Clock::now());
   parts_.link->Send(StartedFrame(seat->slot, slot.incarnation, 0, Clock::now()));
 }
@@ -200,20 +192,19 @@ void ForeignSlots::OnExit(const ChildExit& exit) {
   Seat& seat = seats_[static_cast<size_t>(exit.child.slot)];
   Slot& slot = (*parts_.slots)[seat.slot];
   slot.pid = 0;
-  seat.kill_at.reset();
-  const bool told = std::exchange(seat.told_to_end, false);
-  if (parts_.shutdown->ending() || seat.leaving) {
-    Report(exit, /*restarting=*/false, /*by_us=*/true, /*stays=*/true, "");
+  const bool told = seat.process.Ended();
+  if (parts_.shutdown->ending() || seat.process.leaves_by_plan()) {
+    parts_.link->Send(ForeignExitedFrame(exit, {.by_us = true}));
     slot.closed = true;
     if (!told && !parts_.shutdown->stopping()) parts_.shutdown->SetExitCode(exit.exit_code);
     if (told) seat.stand_in->Stopped();
-  } else if (seat.renewal) {
+  } else if (seat.process.is_replaced()) {
     FinishRenewal(&seat);
   } else if (told) {
-    Report(exit, /*restarting=*/true, /*by_us=*/true, /*stays=*/true, "");
+    parts_.link->Send(ForeignExitedFrame(exit, {.restarting = true, .by_us = true}));
     seat.stand_in->Stopped();
   } else if (exit.exit_code == 0) {
-    Report(exit, /*restarting=*/false, /*by_us=*/false, /*stays=*/true, "");
+    parts_.link->Send(ForeignExitedFrame(exit, {}));
     slot.finish_by = Clock::now() + kUntilFinish;
     seat.stand_in->Finished();
   } else {
@@ -224,7 +215,7 @@ void ForeignSlots::OnExit(const ChildExit& exit) {
 void ForeignSlots::OnFailure(Seat* seat, const ChildExit& exit) {
   if (!MayFollowAnother(exit)) return ActOnFailure(seat, exit);
   unexplained_.Add(exit, Clock::now());
-  if (seat->world && seat->world->epoch <= broken_) return ExplainByAnother(seat);
+  if (seat->process.IsInViewUpTo(broken_)) return ExplainByAnother(seat);
   // Whichever process was the first to fail, the job goes on in another view. An error that may
   // fail the job has to wait: the end of this view may explain it.
   const ExitDecision decision = DecideOnExit(parts_.options->rules, exit.exit_code);
@@ -235,15 +226,9 @@ void ForeignSlots::OnFailure(Seat* seat, const ChildExit& exit) {
 
 // Nobody can go on in a view without one of its processes.
 void ForeignSlots::Break(Seat* seat, const ChildExit& exit) {
-  if (!seat->world || seat->world->epoch <= broken_) return;
-  broken_ = seat->world->epoch;
+  if (!seat->process.world() || seat->process.IsInViewUpTo(broken_)) return;
+  broken_ = seat->process.world()->epoch;
   seat->stand_in->Broken("its process exited with " + std::to_string(exit.exit_code));
-}
-
-// A failure that the end of the view does not explain is left to Poll: here its stand-in calls us,
-// which that failure may end.
-void ForeignSlots::OnViewOver(Seat* seat) {
-  if (unexplained_.OnViewOver(seat->slot, Clock::now())) ExplainByAnother(seat);
 }
 
 // When the job finishes, no death that could explain a failure is to be heard of any more: the
@@ -258,7 +243,7 @@ void ForeignSlots::OnEnding() {
     Log("worker exited", {{"slot", std::to_string(seat.slot)},
                           {"exit_code", std::to_string(exit->exit_code)},
                           {"reason", why}});
-    Report(*exit, /*restarting=*/false, /*by_us=*/false, /*stays=*/true, why);
+    parts_.link->Send(ForeignExitedFrame(*exit, {.message = why}));
     parts_.shutdown->SetExitCode(exit->exit_code);
   }
 }
@@ -268,13 +253,14 @@ void ForeignSlots::ExplainByAnother(Seat* seat) {
   if (!exit) return;
   Log("worker exited after another one",
       {{"slot", std::to_string(seat->slot)}, {"exit_code", std::to_string(exit->exit_code)}});
-  Report(*exit, /*restarting=*/true, /*by_us=*/true, /*stays=*/true, "");
+  parts_.link->Send(ForeignExitedFrame(*exit, {.restarting = true, .by_us = true}));
 }
 
 void ForeignSlots::ActOnFailure(Seat* seat, const ChildExit& exit) {
   const ExitDecision decision = DecideOnExit(parts_.options->rules, exit.exit_code);
   const bool restart = decision.action == Action::kRestartWorker;
-  Report(exit, restart, /*by_us=*/false, /*stays=*/restart, decision.reason);
+  parts_.link->Send(ForeignExitedFrame(
+      exit, {.restarting = restart, .stays = restart, .message = decision.reason}));
   Log("worker exited", {{"slot", std::to_string(seat->slot)},
                         {"exit_code", std::to_string(exit.exit_code)},
                         {"action", failure_policy::ToString(decision.action)},
@@ -282,7 +268,7 @@ void ForeignSlots::ActOnFailure(Seat* seat, const ChildExit& exit) {
   if (restart) {
     Break(seat, exit);
     for (Seat& other : seats_) {
-      if (other.world && other.world->epoch <= broken_) ExplainByAnother(&other);
+      if (other.process.IsInViewUpTo(broken_)) ExplainByAnother(&other);
     }
   } else if (decision.action == Action::kIgnore) {
     (*parts_.slots)[seat->slot].closed = true;
@@ -291,13 +277,6 @@ void ForeignSlots::ActOnFailure(Seat* seat, const ChildExit& exit) {
   } else {
     parts_.fail(exit.exit_code, decision.reason);
   }
-}
-
-void ForeignSlots::Report(const ChildExit& exit, bool restarting, bool by_us, bool stays,
-                          const std::string& why) {
-  json frame = ExitedFrame(exit, restarting, by_us, why);
-  frame["stays"] = stays;
-  parts_.link->Send(frame);
 }
 
 }  // namespace ringmaster::launcher

@@ -10,12 +10,10 @@
 
 #include <poll.h>
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +26,7 @@
 #include "sidecar/launcher/slots.h"
 #include "sidecar/launcher/stand_in.h"
 #include "sidecar/launcher/unexplained_failures.h"
+#include "sidecar/launcher/view_process.h"
 #include "sidecar/launcher/world.h"
 
 namespace ringmaster::launcher {
@@ -60,20 +59,11 @@ class ForeignSlots {
   nlohmann::json Running() const;
 
  private:
-  // Another worker comes in this place.
-  struct Renewal {
-    bool by_us = false;  // it is no failure of the worker that goes
-  };
   struct Seat {
     int slot = 0;
     std::unique_ptr<ReservedPort> port;
     std::unique_ptr<StandIn> stand_in;  // null: nobody will be here again
-    std::optional<World> world;         // that a process runs in, or is about to
-    std::optional<TimePoint> start_at, kill_at;
-    bool told_to_end = false;
-    bool leaving = false;  // by plan
-    std::optional<Renewal> renewal;
-    int starts = 0;
+    ViewProcess process;
   };
 
   StandIn::Events EventsOf(Seat* seat);
@@ -85,13 +75,10 @@ class ForeignSlots {
   void FinishRenewal(Seat* seat);
   void OnFailure(Seat* seat, const ChildExit& exit);
   void Break(Seat* seat, const ChildExit& exit);
-  void OnViewOver(Seat* seat);
   // Acts on a failure that no other one explains.
   void ActOnFailure(Seat* seat, const ChildExit& exit);
   // If this one failed, it did because another one had.
   void ExplainByAnother(Seat* seat);
-  void Report(const ChildExit& exit, bool restarting, bool by_us, bool stays,
-              const std::string& why);
   bool Runs(const Seat& seat) const;
 
   const Parts parts_;

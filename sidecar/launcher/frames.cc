@@ -40,4 +40,10 @@ json ExitedFrame(const ChildExit& exit, bool restarting, bool by_us, const std::
   return frame;
 }
 
+json ForeignExitedFrame(const ChildExit& exit, const ForeignExit& how) {
+  json frame = ExitedFrame(exit, how.restarting, how.by_us, how.message);
+  frame["stays"] = how.stays;
+  return frame;
+}
+
 }  // namespace ringmaster::launcher

@@ -17,4 +17,13 @@ nlohmann::json HaltFrame(const Child& child);
 nlohmann::json ExitedFrame(const ChildExit& exit, bool restarting, bool by_us,
                            const std::string& message);
 
+// What the sidecar is told of the end of a process whose collectives are not ours.
+struct ForeignExit {
+  bool restarting = false;  // the slot gets another process or worker
+  bool by_us = false;       // it is no failure of the process
+  bool stays = true;        // the worker of the slot, which is the stand-in, is a member still
+  std::string message = "";
+};
+nlohmann::json ForeignExitedFrame(const ChildExit& exit, const ForeignExit& how);
+
 }  // namespace ringmaster::launcher
