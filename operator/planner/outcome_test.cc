@@ -276,7 +276,7 @@ World EndedWithoutARecord() {
   World world(3);
   world.in.job.status.epoch = membership::MakeEpoch(1, 1);
   world.in.job.status.world_size = 3;
-  for (int i = 0; i < 3; ++i) world.Running(i);
+  for (int i = 0; i < 3; ++i) world.Running(i).Connected(i);
   world.End(0, PodPhase::kSucceeded, 0).End(1, PodPhase::kSucceeded, 0);
   return world;
 }
@@ -289,8 +289,9 @@ TEST(SuccessTest, WhereTheRecordIsLostAPodThatFailedWasLeftOutByThoseThatEndedWi
 
 TEST(SuccessTest, WhereTheRecordIsLostANewcomerIsNotWaitedForAndWhoIsNotHeardMayTrain) {
   World world = EndedWithoutARecord();
+  world.Sidecar(2).connected = false;
   EXPECT_FALSE(Plan(world.in).status.Is("Succeeded"));
-  world.Connected(2);
+  world.Sidecar(2).connected = true;
   EXPECT_TRUE(Plan(world.in).status.Is("Succeeded"));
   world.Sidecar(2).epoch = membership::MakeEpoch(1, 1);
   EXPECT_FALSE(Plan(world.in).status.Is("Succeeded"));
