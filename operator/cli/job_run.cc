@@ -60,14 +60,14 @@ std::string JobRun::HeldUpBy() const {
 
 std::string JobRun::ProgressLine(int bar) const {
   const std::string held_by = HeldUpBy();
-  if (progress_.epoch() == 0) return StartingText(job_, pods_, held_by);
+  if (progress_.views().epoch() == 0) return StartingText(job_, pods_, held_by);
   const std::string drawn = Bar(progress_, bar);
   return (drawn.empty() ? "" : drawn + " ") + ProgressText(progress_) +
          (held_by.empty() ? "" : "  " + held_by);
 }
 
 bool JobRun::HadView() const {
-  return progress_.epoch() > 0 || fields::IntegerAt(job_, "/status/epoch") > 0;
+  return progress_.views().epoch() > 0 || fields::IntegerAt(job_, "/status/epoch") > 0;
 }
 
 std::optional<std::string> JobRun::OutputOfRankZero(const std::string& pod,

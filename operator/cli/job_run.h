@@ -13,6 +13,8 @@
 
 #include "operator/cli/job_pods.h"
 #include "operator/cli/progress.h"
+#include "operator/cli/time_point.h"
+#include "operator/inspection/sidecar_status.h"
 
 namespace ringmaster::cli {
 
@@ -50,7 +52,7 @@ class JobRun {
   // The job has had a view, according to the sidecars or its status.
   bool HadView() const;
   // The worker that has rank 0 in the newest view.
-  std::optional<inspection::RankStatus> RankZero() const { return progress_.RankZero(); }
+  std::optional<inspection::RankStatus> RankZero() const { return progress_.views().RankZero(); }
   // A line of a pod's log as it is shown if this worker printed it, with its number in front
   // (HOROVOD_RANK, which it keeps).
   std::optional<std::string> OutputOf(const inspection::RankStatus& worker, const std::string& pod,

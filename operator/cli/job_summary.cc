@@ -14,7 +14,7 @@ namespace ringmaster::cli {
 namespace {
 
 std::int64_t StepsLost(const JobRun& job) {
-  return std::max(job.progress().steps_lost(),
+  return std::max(job.progress().views().steps_lost(),
                   fields::IntegerAt(job.object(), "/status/stepsLost"));
 }
 
@@ -35,7 +35,7 @@ std::string LastValues(const JobProgress& progress) {
 // A table of the views after the first, with a head; empty if there were none.
 std::vector<std::string> Changes(const JobProgress& progress) {
   std::vector<std::string> lines;
-  for (const auto& [epoch, view] : progress.views()) {
+  for (const auto& [epoch, view] : progress.views().all()) {
     if (view.old_size == 0) continue;
     if (lines.empty())
       lines.push_back(fmt::format("  {:<8} {:<13} {:>9} {:>8}   by phase (ms)", "view", "reason",
@@ -54,7 +54,7 @@ std::vector<std::string> Changes(const JobProgress& progress) {
 nlohmann::json JobSummary(const JobRun& job, const std::string& exit_reason, double seconds) {
   const JobProgress& progress = job.progress();
   nlohmann::json views = nlohmann::json::array();
-  for (const auto& [epoch, view] : progress.views()) {
+  for (const auto& [epoch, view] : progress.views().all()) {
     const job::Rebuild& rebuild = view.rebuild;
     views.push_back({{"epoch", epoch},
                      {"view", inspection::ViewName(epoch)},
@@ -72,7 +72,7 @@ nlohmann::json JobSummary(const JobRun& job, const std::string& exit_reason, dou
           {"steps", progress.step()},
           {"stepsLost", StepsLost(job)},
           {"restartsFromCheckpoint", RestartsFromCheckpoint(job)},
-          {"worldSize", progress.world_size()},
+          {"worldSize", progress.views().world_size()},
           {"seconds", seconds},
           {"values", progress.values()},
           {"views", views}};
@@ -84,7 +84,7 @@ std::vector<std::string> JobSummaryLines(const JobRun& job, const std::string& e
   std::vector<std::string> lines;
   lines.push_back(fmt::format("{}: {} after {:.1f} s, {} steps, {} lost, {} at the end", job.name(),
                               exit_reason, seconds, progress.step(), StepsLost(job),
-                              inspection::Counted(progress.world_size(), "worker")));
+                              inspection::Counted(progress.views().world_size(), "worker")));
   if (const std::int64_t again = RestartsFromCheckpoint(job); again > 0) {
     lines.push_back(fmt::format(
         "  began again from its checkpoint {}: no worker was left that held the state. The steps "
