@@ -10,6 +10,7 @@
 #include "common/job/rebuild.h"
 #include "common/membership/message_json.h"
 #include "common/membership/view_json.h"
+#include "operator/controllers/sidecar_report.h"
 
 namespace ringmaster::app {
 namespace {
@@ -73,20 +74,22 @@ std::string ReportIntake::TakeReport(const v1::SidecarReport& report) {
     case v1::SidecarReport::kView:
       return OnView(report.view());
     case v1::SidecarReport::kWorkerExit:
-      registry_->OnWorkerExit(id_, job::FromProto(report.worker_exit()));
+      registry_->Take(id_, job::FromProto(report.worker_exit()));
       return "";
     case v1::SidecarReport::kFinished:
-      registry_->OnFinished(id_, report.finished().epoch());
+      registry_->Take(id_, controllers::FinishedReport{report.finished().epoch()});
       return "";
     case v1::SidecarReport::kHealth:
-      registry_->OnHealth(id_, report.health().able(),
-                          std::chrono::milliseconds(report.health().unable_ms()));
+      registry_->Take(
+          id_, controllers::HealthReport{report.health().able(),
+                                         std::chrono::milliseconds(report.health().unable_ms())});
       return "";
     case v1::SidecarReport::kStalls:
-      registry_->OnStalls(id_, ParseStalls(report.stalls().stalls()));
+      registry_->Take(id_, controllers::StallsReport{ParseStalls(report.stalls().stalls())});
       return "";
     case v1::SidecarReport::kStepAwaited:
-      registry_->OnStepAwaited(id_, std::chrono::milliseconds(report.step_awaited().awaited_ms()));
+      registry_->Take(id_, controllers::StepAwaitedReport{
+                               std::chrono::milliseconds(report.step_awaited().awaited_ms())});
       return "";
     case v1::SidecarReport::kRecovery:
       return OnRecoveryReport(report.recovery());
@@ -104,9 +107,10 @@ std::string ReportIntake::OnReadiness(const v1::Readiness& readiness) {
   } else if (readiness.ready()) {
     return "readiness.member is required when ready";
   }
-  registry_->OnReadiness(id_, readiness.ready(),
-                         {readiness.missing_slots().begin(), readiness.missing_slots().end()},
-                         std::move(candidate));
+  registry_->Take(id_, controllers::ReadinessReport{
+                           readiness.ready(),
+                           {readiness.missing_slots().begin(), readiness.missing_slots().end()},
+                           std::move(candidate)});
   return "";
 }
 
@@ -117,14 +121,14 @@ std::string ReportIntake::OnView(const v1::ViewReport& report) {
     if (!decoded) return "view: " + decoded.error();
     view = std::make_shared<const membership::View>(std::move(*decoded));
   }
-  registry_->OnView(id_, std::move(view), ParseRebuild(report.rebuild()));
+  registry_->Take(id_, controllers::ViewReport{std::move(view), ParseRebuild(report.rebuild())});
   return "";
 }
 
 std::string ReportIntake::OnRecoveryReport(const v1::Recovery& recovery) {
   auto report = membership::DecodeReport(recovery.report());
   if (!report) return "recovery." + report.error();
-  registry_->OnRecoveryReport(id_, std::move(*report));
+  registry_->Take(id_, std::move(*report));
   return "";
 }
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/cli/progress.h"
+#include "operator/cli/time_point.h"
 
 namespace ringmaster::cli {
 

@@ -1,17 +1,20 @@
-// One job of a `ringmaster run`, from the reports of API server and sidecars: it produces lines for
-// people, the end, and the summary. No I/O.
+// One job of a `ringmaster run`, from the reports of API server and sidecars: the job's object and
+// end, its pods, its progress, and the lines for people that follow from them. No I/O. What is said
+// when the run is over is job_summary.h.
 //
 // Thread rule: the loop thread.
 #pragma once
 
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "operator/cli/job_pods.h"
 #include "operator/cli/progress.h"
+#include "operator/cli/time_point.h"
+#include "operator/inspection/sidecar_status.h"
 
 namespace ringmaster::cli {
 
@@ -21,10 +24,6 @@ struct JobEnd {
   std::string reason;   // reason of the condition: "BackoffLimitExceeded", ...
   std::string message;  // for people
 };
-
-// A line that the launcher has written of its own doing: for who looks into a log, not for who
-// looks at what workers print. Its errors are for both.
-bool IsLaunchersAccount(std::string_view line);
 
 class JobRun {
  public:
@@ -37,7 +36,7 @@ class JobRun {
     progress_.Observe(status, now);
   }
 
-  // The messages since the last call; `last`: the run is over.
+  // The changes of the members that have settled since the last call; `last`: the run is over.
   std::vector<std::string> TakeLines(TimePoint now, bool last = false);
   // One line about the progress, with a bar of up to `bar` characters.
   std::string ProgressLine(int bar) const;
@@ -49,16 +48,11 @@ class JobRun {
   const std::string& ns() const { return ns_; }
   const Json& object() const { return job_; }
   const JobProgress& progress() const { return progress_; }
-  // Addresses of the sidecars of living pods, by pod.
-  std::map<std::string, std::string> SidecarAddresses() const;
-  // Also true for a pod that is gone, because its output may be read later.
-  bool HadPod(const std::string& pod) const { return indexes_.count(pod) > 0; }
-  // The pod with the lowest index that ever existed; empty if there was none.
-  std::string FirstPod() const;
+  const JobPods& pods() const { return pods_; }
   // The job has had a view, according to the sidecars or its status.
   bool HadView() const;
   // The worker that has rank 0 in the newest view.
-  std::optional<inspection::RankStatus> RankZero() const { return progress_.RankZero(); }
+  std::optional<inspection::RankStatus> RankZero() const { return progress_.views().RankZero(); }
   // A line of a pod's log as it is shown if this worker printed it, with its number in front
   // (HOROVOD_RANK, which it keeps).
   std::optional<std::string> OutputOf(const inspection::RankStatus& worker, const std::string& pod,
@@ -70,24 +64,14 @@ class JobRun {
   // The pod whose log explains the failure: the one that the condition names, else the first with a
   // failed container; empty if none is known.
   std::string PodToBlame() const;
-  // The number of a pod's first worker, and whether the pod's log contains such numbers.
+  // The number of a pod's first worker.
   int FirstNumberOf(const std::string& pod) const;
-  bool LabelsLines() const;
-
-  int64_t StepsLost() const;
-  int64_t RestartsFromCheckpoint() const;
-  Json Summary(const std::string& exit_reason, double seconds) const;
-  std::vector<std::string> SummaryLines(const std::string& exit_reason, double seconds) const;
 
  private:
-  std::string StartingText() const;
-
   const std::string ns_;
   const std::string name_;
   Json job_ = Json::object();
-  std::map<std::string, Json> pods_;
-  std::map<std::string, int> indexes_;  // of all pods that ever existed
-  std::vector<std::string> lines_;
+  JobPods pods_;
   JobProgress progress_;
   std::optional<JobEnd> end_;
 };

@@ -93,7 +93,7 @@ TEST_F(JobRunTest, AsksNoPodThatIsGone) {
   run_.OnPod(Pod("p0", "Running"), false);
   run_.OnPod(Pod("p1", "Running"), false);
   run_.OnPod(Pod("p0", "Running"), true);
-  EXPECT_THAT(run_.SidecarAddresses(), ElementsAre(Key("p1")));
+  EXPECT_THAT(run_.pods().SidecarAddresses(), ElementsAre(Key("p1")));
 }
 
 TEST_F(JobRunTest, BlamesThePodThatFailedFirst) {
@@ -166,38 +166,6 @@ TEST_F(JobRunTest, OfAPodWithSeveralWorkersOnlyTheLinesOfTheOneWithRankZero) {
   EXPECT_EQ(run_.OutputOfRankZero("p1", "[3] loss 1"), "[3] loss 1");
   EXPECT_EQ(run_.OutputOfRankZero("p1", "[2] loss 1"), std::nullopt);
   EXPECT_EQ(run_.OutputOfRankZero("p1", "ringmaster-launcher: x"), std::nullopt);
-}
-
-TEST_F(JobRunTest, SummaryHasEveryViewAndTheLargerCountOfLostSteps) {
-  run_.OnStatus(View(kFirst, "Bootstrap", 2), TimePoint{});
-  run_.OnStatus(View(kFirst + 1, "PodLost", 1), TimePoint{});
-  Json job = Job("Succeeded");
-  job["status"]["stepsLost"] = 2;
-  run_.OnJob(job, false);
-  Json summary = run_.Summary("Succeeded", 1.5);
-  EXPECT_EQ(summary["steps"], 40);
-  EXPECT_EQ(summary["stepsLost"], 2);
-  EXPECT_EQ(summary["worldSize"], 1);
-  EXPECT_EQ(summary["exitReason"], "Succeeded");
-  ASSERT_EQ(summary["views"].size(), 2u);
-  EXPECT_EQ(summary["views"][1]["reason"], "PodLost");
-  EXPECT_EQ(summary["views"][1]["members"], Json({"p0"}));
-  EXPECT_THAT(run_.SummaryLines("Succeeded", 1.5),
-              Contains(AllOf(HasSubstr("1.2"), HasSubstr("2 -> 1"))));
-}
-
-TEST_F(JobRunTest, SummarySaysHowOftenTheJobBeganAgainFromItsCheckpoint) {
-  run_.OnJob(Job("Succeeded"), false);
-  EXPECT_EQ(run_.Summary("Succeeded", 1.5)["restartsFromCheckpoint"], 0);
-  EXPECT_THAT(run_.SummaryLines("Succeeded", 1.5), Not(Contains(HasSubstr("checkpoint"))));
-  Json job = Job("Succeeded");
-  for (const auto& [count, text] :
-       {std::pair{1, "checkpoint once: "}, {3, "checkpoint 3 times: "}}) {
-    job["status"]["restartsFromCheckpoint"] = count;
-    run_.OnJob(job, false);
-    EXPECT_EQ(run_.Summary("Succeeded", 1.5)["restartsFromCheckpoint"], count);
-    EXPECT_THAT(run_.SummaryLines("Succeeded", 1.5), Contains(HasSubstr(text)));
-  }
 }
 
 TEST(JobsTableTest, ShowsWorkersWithTheirProcessesAndPodsWithoutAny) {

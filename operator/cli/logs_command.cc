@@ -22,8 +22,8 @@
 #include "operator/api/horovod_job.h"
 #include "operator/api/labels.h"
 #include "operator/cli/inbox.h"
-#include "operator/cli/job_run.h"
 #include "operator/cli/kube_failure.h"
+#include "operator/cli/log_lines.h"
 #include "operator/cli/observer.h"
 #include "operator/inspection/inspection.h"
 #include "operator/inspection/job_conditions.h"
@@ -48,9 +48,7 @@ struct Wanted {
 
   static Wanted Of(const Json& job, const LogsOptions& options) {
     Wanted wanted{options.container.empty() ? api::kWorkerContainer : options.container};
-    JobRun run("", "");
-    run.OnJob(job, false);
-    wanted.labels_lines = run.LabelsLines() && wanted.container == api::kWorkerContainer;
+    wanted.labels_lines = LabelsLines(job) && wanted.container == api::kWorkerContainer;
     wanted.slots = static_cast<int>(fields::IntegerAt(job, "/spec/slotsPerWorker", 1));
     wanted.rank = options.rank;
     wanted.tail = options.tail;

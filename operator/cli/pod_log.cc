@@ -8,6 +8,7 @@
 #include "common/lines/line_splitter.h"
 #include "operator/api/horovod_job.h"
 #include "operator/cli/failure_report.h"
+#include "operator/cli/log_lines.h"
 
 namespace ringmaster::cli {
 
@@ -63,7 +64,7 @@ std::vector<std::string> FailureLinesOf(kube::KubeApi* api, const JobRun& job,
   return FailureReport(job.name(), why,
                        {.name = pod,
                         .first_number = job.FirstNumberOf(pod),
-                        .labelled = job.LabelsLines(),
+                        .labelled = LabelsLines(job.object()),
                         .shown = shown,
                         .had_view = job.HadView()},
                        log);

@@ -139,7 +139,7 @@ TEST_F(ProgressTest, StepsLostAreSummedOverViewsNotOverReporters) {
     Answer answer(pod, kFirst + 1, "PodLost", {{0, 1}, {1, 1}});
     job_.Observe(answer.Rebuilt(kFirst + 1, "PodLost", 2, Json::object(), 3).Status(), At(0));
   }
-  EXPECT_EQ(job_.steps_lost(), 3);
+  EXPECT_EQ(job_.views().steps_lost(), 3);
 }
 
 TEST_F(ProgressTest, TotalStepsGiveABarAndAreNotShownAsAValue) {

@@ -103,8 +103,8 @@ std::string ProgressText(const JobProgress& job) {
       text += fmt::format("  {} {}", name, inspection::Number(value));
   if (job.samples_per_second() > 0)
     text += fmt::format("  {:.0f} samples/s", job.samples_per_second());
-  text += "  " + inspection::Counted(job.world_size(), "worker");
-  if (job.epoch()) text += "  view " + inspection::ViewName(job.epoch());
+  text += "  " + inspection::Counted(job.views().world_size(), "worker");
+  if (const auto epoch = job.views().epoch()) text += "  view " + inspection::ViewName(epoch);
   std::string state = job.state();
   if (!state.empty() && state != "Training") text += "  " + state;
   return text;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "operator/cli/progress.h"
+#include "operator/cli/view_history.h"
 
 namespace ringmaster::cli {
 

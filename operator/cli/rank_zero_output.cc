@@ -17,7 +17,7 @@ bool IsSamePlace(const inspection::RankStatus& a, const inspection::RankStatus& 
 RankZeroOutput::Lines RankZeroOutput::OnLine(const JobRun& job, const std::string& pod,
                                              const std::string& line) {
   if (auto text = job.OutputOfRankZero(pod, line)) return {*text};
-  if (before_ && !job.progress().HasRank(*before_)) {
+  if (before_ && !job.progress().views().HasRank(*before_)) {
     if (auto text = job.OutputOf(*before_, pod, line)) return {*text};
   }
   PodLines& lines = pods_[pod];

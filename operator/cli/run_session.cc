@@ -10,6 +10,8 @@
 #include "common/fields/fields.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/labels.h"
+#include "operator/cli/job_summary.h"
+#include "operator/cli/log_lines.h"
 #include "operator/cli/observer.h"
 #include "operator/cli/pod_log.h"
 #include "operator/cli/pod_outputs.h"
@@ -94,7 +96,7 @@ void RunSession::OnPod(const Json& pod, bool gone) {
 
   std::map<std::string, inspection::StatusPoller::Pod> polled;
   for (const auto& one : jobs_) {
-    for (const auto& [pod_name, address] : one->SidecarAddresses())
+    for (const auto& [pod_name, address] : one->pods().SidecarAddresses())
       polled[one->ns() + "/" + pod_name] = {one->ns() + "/" + one->name(), address};
   }
   // The last events are handled after the threads have ended.
@@ -111,12 +113,13 @@ void RunSession::OnStatus(JobRun* job, const inspection::SidecarStatus& status) 
 void RunSession::ShowOutput(const std::string& ns, const std::string& pod,
                             const std::string& line) {
   for (const auto& job : jobs_) {
-    if (job->ns() != ns || !job->HadPod(pod)) continue;
+    if (job->ns() != ns || !job->pods().Had(pod)) continue;
     if (options_.output == SessionOptions::Output::kAll) {
       // The launcher adds no number if the pod has only one process.
       if (!IsLaunchersAccount(line))
-        display_->Line(job->LabelsLines() ? line
-                                          : fmt::format("[{}] {}", job->FirstNumberOf(pod), line));
+        display_->Line(LabelsLines(job->object())
+                           ? line
+                           : fmt::format("[{}] {}", job->FirstNumberOf(pod), line));
       return;
     }
     for (const std::string& shown : rank_zero_[job.get()].OnLine(*job, pod, line))
@@ -127,7 +130,7 @@ void RunSession::ShowOutput(const std::string& ns, const std::string& pod,
 // If the job was over before a pod was seen running, the output of its first pod is shown.
 void RunSession::FinishOutput() {
   for (const auto& job : jobs_) {
-    const auto first = watchers_->uids.find(job->FirstPod());
+    const auto first = watchers_->uids.find(job->pods().First());
     if (first != watchers_->uids.end() && !job->RankZero())
       watchers_->outputs->Follow(job->ns(), first->first, first->second);
   }
@@ -233,14 +236,14 @@ std::string RunSession::ExitReason(const JobRun& job, SessionEnd end) const {
 std::vector<std::string> RunSession::SummaryLines(SessionEnd end) const {
   std::vector<std::string> lines;
   for (const auto& job : jobs_)
-    for (std::string& line : job->SummaryLines(ExitReason(*job, end), Seconds()))
+    for (std::string& line : JobSummaryLines(*job, ExitReason(*job, end), Seconds()))
       lines.push_back(std::move(line));
   return lines;
 }
 
 Json RunSession::Summary(SessionEnd end) const {
   Json all = Json::array();
-  for (const auto& job : jobs_) all.push_back(job->Summary(ExitReason(*job, end), Seconds()));
+  for (const auto& job : jobs_) all.push_back(JobSummary(*job, ExitReason(*job, end), Seconds()));
   if (all.size() == 1) return all[0];
   return {{"jobs", all}};
 }

@@ -15,6 +15,7 @@
 #include "operator/cli/job_run.h"
 #include "operator/cli/outcome.h"
 #include "operator/cli/rank_zero_output.h"
+#include "operator/cli/time_point.h"
 #include "operator/inspection/poller.h"
 #include "operator/kube/kube_api.h"
 

@@ -46,7 +46,7 @@ kube::Result<planner::Snapshot> JobObserver::Observe(const api::HorovodJob& job)
   snapshot.now = options_.clock.wall();
   // Sidecars are read before pods, so that the cache has had time to see the pod of each connected
   // sidecar.
-  SidecarRegistry::JobFacts facts = from_.registry->Facts(job.uid);
+  JobFacts facts = from_.registry->Facts(job.uid);
   snapshot.sidecars = std::move(facts.sidecars);
   snapshot.exits = std::move(facts.exits);
   snapshot.rebuilds = std::move(facts.rebuilds);

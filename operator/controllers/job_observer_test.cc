@@ -1,6 +1,7 @@
 #include "operator/controllers/job_observer.h"
 
 #include "operator/controllers/quorum_record_store.h"
+#include "operator/controllers/sidecar_report.h"
 #include "operator/controllers/testing/parts_fixture.h"
 
 namespace ringmaster::controllers {
@@ -61,7 +62,7 @@ TEST_F(JobObserverTest, TheNewerOfRecordAndSidecarsIsTheView) {
                                      .pod_name = "digits-worker-0",
                                      .pod_uid = "a"},
                                     nullptr);
-  registry_.OnView(id, std::make_shared<const membership::View>(next), std::nullopt);
+  registry_.Take(id, ViewReport{std::make_shared<const membership::View>(next), std::nullopt});
   snapshot = observer_.Observe(job_);
   ASSERT_TRUE(snapshot);
   EXPECT_EQ(snapshot->view->epoch, next.epoch);

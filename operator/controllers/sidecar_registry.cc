@@ -1,35 +1,26 @@
 #include "operator/controllers/sidecar_registry.h"
 
-#include <algorithm>
 #include <iterator>
+#include <variant>
 
 #include "operator/controllers/metrics.h"
 
 namespace ringmaster::controllers {
 namespace {
 
-using planner::Notice;
-
-// All pods report a rebuild within a moment: one reconcile is enough for all reports.
-constexpr std::chrono::milliseconds kGather{50};
 constexpr std::chrono::milliseconds kAtOnce{0};
-constexpr std::size_t kMaxRebuilds = 64;
-// More than any job has. Reports of a job's sidecars are kept only up to these limits, whatever
-// they send.
-constexpr std::size_t kMaxSidecars = 16'384;
-constexpr std::size_t kMaxUncountedExits = 4'096;
-constexpr int kMaxSlots = 1'024;
+constexpr std::chrono::milliseconds kGather{50};
 
-// A later notice on the same topic replaces the earlier one.
-bool SameTopic(const Notice& a, const Notice& b) {
-  if (a.index() != b.index()) return false;
-  if (const auto* gone = std::get_if<planner::PodGoneNotice>(&a)) {
-    return gone->pod_uid == std::get<planner::PodGoneNotice>(b).pod_uid;
-  }
-  if (const auto* drain = std::get_if<planner::DrainNotice>(&a)) {
-    return drain->pod_uids == std::get<planner::DrainNotice>(b).pod_uids;
-  }
-  return true;
+// All pods report a rebuild, or a step that is waited for, within a moment: one reconcile is enough
+// for all reports.
+std::chrono::milliseconds DelayFor(const SidecarReport& report) {
+  const bool from_all = std::holds_alternative<ViewReport>(report) ||
+                        std::holds_alternative<StepAwaitedReport>(report);
+  return from_all ? kGather : kAtOnce;
+}
+
+std::string JobKeyOf(const job::Registration& registration) {
+  return registration.job_namespace + "/" + registration.job_name;
 }
 
 }  // namespace
@@ -63,7 +54,7 @@ void SidecarRegistry::Report(const std::string& key, std::chrono::milliseconds d
 }
 
 std::string SidecarRegistry::WhyNotConnect(const job::Registration& registration) const {
-  const std::string key = registration.job_namespace + "/" + registration.job_name;
+  const std::string key = JobKeyOf(registration);
   const sync::MutexLock lock(&mu_);
   const auto job = jobs_.find(registration.job_uid);
   if (job == jobs_.end()) return "";
@@ -71,34 +62,26 @@ std::string SidecarRegistry::WhyNotConnect(const job::Registration& registration
     return "job_name is \"" + key + "\", the job of uid " + registration.job_uid + " is " +
            job->second.key;
   }
-  if (job->second.sidecars.size() >= kMaxSidecars &&
-      job->second.sidecars.count(registration.pod_uid) == 0) {
-    return "job " + key + " has " + std::to_string(kMaxSidecars) + " sidecars already";
+  if (job->second.reports.IsFullFor(registration.pod_uid)) {
+    return "job " + key + " has " + std::to_string(JobReports::kMostSidecars) + " sidecars already";
   }
   return "";
 }
 
 SidecarRegistry::ConnectionId SidecarRegistry::Connect(const job::Registration& registration,
                                                        std::shared_ptr<NoticeSink> sink) {
-  const std::string key = registration.job_namespace + "/" + registration.job_name;
+  const std::string key = JobKeyOf(registration);
   ConnectionId id;
   std::shared_ptr<NoticeSink> former;
   {
     const sync::MutexLock lock(&mu_);
     id = ++last_id_;
-    Job& job = jobs_[registration.job_uid];
+    Job& job = JobOf(registration.job_uid);
     if (!job.key_is_known) job.key = key;
-    job.uid = registration.job_uid;
-    Sidecar& sidecar = job.sidecars[registration.pod_uid];
-    places_.erase(sidecar.connection);
-    former = std::move(sidecar.sink);
-    const planner::SidecarFacts before = std::move(sidecar.facts);
-    sidecar = Sidecar{.facts = {registration}, .connection = id, .sink = std::move(sink)};
-    sidecar.facts.connected = true;
-    sidecar.facts.finished_epoch = before.finished_epoch;
-    sidecar.facts.last_exit = before.last_exit;
-    if (forgets_.old_reports) sidecar.facts.report = before.report;
-    sidecar.facts.unable_since = clock_.wall();
+    job.reports.Connected(registration, clock_.wall());
+    Stream& stream = job.streams[registration.pod_uid];
+    places_.erase(stream.id);
+    former = std::exchange(stream, {.id = id, .sink = std::move(sink), .sent = {}}).sink;
     places_[id] = {registration.job_uid, registration.pod_uid};
   }
   if (former != nullptr) former->Replaced();
@@ -106,120 +89,47 @@ SidecarRegistry::ConnectionId SidecarRegistry::Connect(const job::Registration& 
   return id;
 }
 
-void SidecarRegistry::Change(ConnectionId id, std::chrono::milliseconds delay,
-                             const std::function<void(Job&, Sidecar&)>& change) {
+SidecarRegistry::Job& SidecarRegistry::JobOf(const std::string& job_uid) {
+  return jobs_.try_emplace(job_uid, forgets_.old_reports).first->second;
+}
+
+void SidecarRegistry::Disconnect(ConnectionId id) {
   std::string key;
   {
     const sync::MutexLock lock(&mu_);
     const auto place = places_.find(id);
     if (place == places_.end()) return;
-    Job& job = jobs_[place->second.job_uid];
-    change(job, job.sidecars[place->second.pod_uid]);
+    Job& job = JobOf(place->second.job_uid);
+    job.reports.Disconnected(place->second.pod_uid, clock_.wall());
+    job.streams.erase(place->second.pod_uid);
+    key = job.key;
+    places_.erase(place);
+  }
+  Report(key, kAtOnce);
+}
+
+void SidecarRegistry::Take(ConnectionId id, SidecarReport report) {
+  const std::chrono::milliseconds delay = DelayFor(report);
+  std::string key;
+  {
+    const sync::MutexLock lock(&mu_);
+    const auto place = places_.find(id);
+    if (place == places_.end()) return;
+    const auto* of_view = std::get_if<ViewReport>(&report);
+    if (metrics_ != nullptr && of_view != nullptr && of_view->rebuild) {
+      metrics_->Rebuilt(place->second.job_uid, *of_view->rebuild);
+    }
+    Job& job = JobOf(place->second.job_uid);
+    if (!job.reports.Take(place->second.pod_uid, std::move(report), clock_.wall())) return;
     key = job.key;
   }
   Report(key, delay);
 }
 
-void SidecarRegistry::Disconnect(ConnectionId id) {
-  Change(id, kAtOnce, [this](Job&, Sidecar& sidecar) {
-    sidecar.facts.connected = false;
-    sidecar.facts.ready = false;
-    sidecar.facts.ready_since.reset();
-    sidecar.facts.able = false;
-    sidecar.facts.stalls.clear();
-    sidecar.facts.step_awaited_since.reset();
-    sidecar.facts.unable_since = clock_.wall();
-    // The sidecar may come back without its file, and so without its promise: it is asked again.
-    if (!forgets_.old_reports) sidecar.facts.report.reset();
-    sidecar.sink.reset();
-  });
+api::Time SidecarRegistry::FirstSeen(const std::string& job_key, const std::string& job_uid,
+                                     std::uint64_t epoch) {
   const sync::MutexLock lock(&mu_);
-  places_.erase(id);
-}
-
-void SidecarRegistry::OnReadiness(ConnectionId id, bool ready,
-                                  std::vector<std::uint32_t> missing_slots,
-                                  membership::Candidate candidate) {
-  Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) {
-    if (ready && !sidecar.facts.ready) sidecar.facts.ready_since = clock_.wall();
-    if (!ready) sidecar.facts.ready_since.reset();
-    sidecar.facts.ready = ready;
-    sidecar.facts.missing_slots = std::move(missing_slots);
-    sidecar.facts.candidate = std::move(candidate);
-  });
-}
-
-void SidecarRegistry::OnView(ConnectionId id, membership::ViewPtr view,
-                             std::optional<job::Rebuild> rebuild) {
-  Change(id, kGather, [&](Job& job, Sidecar& sidecar) {
-    if (view != nullptr) {
-      sidecar.facts.epoch = std::max(sidecar.facts.epoch, view->epoch);
-      if (view->epoch > membership::EpochOf(job.view)) job.view = std::move(view);
-    }
-    if (!rebuild) return;
-    if (metrics_ != nullptr) metrics_->Rebuilt(job.uid, *rebuild);
-    job::Rebuild& known = job.rebuilds[rebuild->epoch];
-    // The ring is complete again when the slowest member has finished.
-    known.epoch = rebuild->epoch;
-    if (known.reason.empty()) known.reason = rebuild->reason;
-    if (job::TotalSeconds(rebuild->seconds) > job::TotalSeconds(known.seconds)) {
-      known.seconds = std::move(rebuild->seconds);
-    }
-    known.steps_lost = std::max(known.steps_lost, rebuild->steps_lost);
-    while (job.rebuilds.size() > kMaxRebuilds) job.rebuilds.erase(job.rebuilds.begin());
-  });
-}
-
-void SidecarRegistry::OnWorkerExit(ConnectionId id, job::WorkerExit exit) {
-  if (exit.slot < 0 || exit.slot >= kMaxSlots) return;
-  Change(id, kAtOnce, [&](Job& job, Sidecar& sidecar) {
-    if (job.exits.size() >= kMaxUncountedExits) return;
-    const auto [newest, is_first] =
-        job.known_exits.try_emplace({sidecar.facts.pod_uid, exit.slot}, exit.incarnation);
-    if (!is_first && exit.incarnation <= newest->second) return;
-    newest->second = exit.incarnation;
-    exit.pod_name = sidecar.facts.pod_name;
-    if (!exit.by_us) sidecar.facts.last_exit = exit.exit_code;
-    job.exits.push_back(std::move(exit));
-  });
-}
-
-void SidecarRegistry::OnFinished(ConnectionId id, std::uint64_t epoch) {
-  Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) {
-    sidecar.facts.finished_epoch = std::max(sidecar.facts.finished_epoch, epoch);
-  });
-}
-
-void SidecarRegistry::OnHealth(ConnectionId id, bool able, std::chrono::milliseconds unable) {
-  Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) {
-    sidecar.facts.able = able;
-    sidecar.facts.unable_since = clock_.wall() - unable;
-  });
-}
-
-void SidecarRegistry::OnStalls(ConnectionId id, std::vector<job::Stall> stalls) {
-  Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) {
-    sidecar.facts.stalls = std::move(stalls);
-    sidecar.facts.stalls_at = clock_.wall();
-  });
-}
-
-void SidecarRegistry::OnStepAwaited(ConnectionId id, std::chrono::milliseconds awaited) {
-  // All pods of the view report this within a moment.
-  Change(id, kGather, [&](Job&, Sidecar& sidecar) {
-    sidecar.facts.step_awaited_since.reset();
-    if (awaited > awaited.zero()) sidecar.facts.step_awaited_since = clock_.wall() - awaited;
-  });
-}
-
-void SidecarRegistry::OnRecoveryReport(ConnectionId id, membership::RecoveryReport report) {
-  Change(id, kAtOnce, [&](Job&, Sidecar& sidecar) { sidecar.facts.report = std::move(report); });
-}
-
-planner::Time SidecarRegistry::FirstSeen(const std::string& job_key, const std::string& job_uid,
-                                         std::uint64_t epoch) {
-  const sync::MutexLock lock(&mu_);
-  Job& job = jobs_[job_uid];
+  Job& job = JobOf(job_uid);
   job.key = job_key;
   job.key_is_known = true;
   if (job.seen_epoch != epoch) job.seen_at = clock_.wall();
@@ -227,50 +137,35 @@ planner::Time SidecarRegistry::FirstSeen(const std::string& job_key, const std::
   return job.seen_at;
 }
 
-planner::Time SidecarRegistry::TakenOver(const std::string& job_key, const std::string& job_uid,
-                                         bool begun) {
+api::Time SidecarRegistry::TakenOver(const std::string& job_key, const std::string& job_uid,
+                                     bool begun) {
   const sync::MutexLock lock(&mu_);
-  Job& job = jobs_[job_uid];
+  Job& job = JobOf(job_uid);
   job.key = job_key;
   job.key_is_known = true;
   if (!job.taken_over) {
-    job.taken_over = begun ? clock_.wall() : planner::Time();
+    job.taken_over = begun ? clock_.wall() : api::Time();
   }
   return *job.taken_over;
 }
 
-SidecarRegistry::JobFacts SidecarRegistry::Facts(const std::string& job_uid) const {
+JobFacts SidecarRegistry::Facts(const std::string& job_uid) const {
   const sync::MutexLock lock(&mu_);
-  JobFacts facts;
   const auto job = jobs_.find(job_uid);
-  if (job == jobs_.end()) return facts;
-  for (const auto& [uid, sidecar] : job->second.sidecars) facts.sidecars.push_back(sidecar.facts);
-  facts.exits = job->second.exits;
-  facts.view = job->second.view;
-  for (const auto& [epoch, rebuild] : job->second.rebuilds) facts.rebuilds.push_back(rebuild);
-  return facts;
+  return job == jobs_.end() ? JobFacts() : job->second.reports.Facts();
 }
 
 void SidecarRegistry::Notify(const std::string& job_uid, const std::string& pod_uid,
-                             const Notice& notice) {
+                             const planner::Notice& notice) {
   std::shared_ptr<NoticeSink> sink;
   {
     const sync::MutexLock lock(&mu_);
     const auto job = jobs_.find(job_uid);
     if (job == jobs_.end()) return;
-    const auto at = job->second.sidecars.find(pod_uid);
-    if (at == job->second.sidecars.end() || at->second.sink == nullptr) return;
-    auto& told = at->second.told;
-    const auto same = std::find_if(told.begin(), told.end(),
-                                   [&](const Notice& other) { return SameTopic(notice, other); });
-    if (same == told.end()) {
-      told.push_back(notice);
-    } else if (*same == notice) {
-      return;
-    } else {
-      *same = notice;
-    }
-    sink = at->second.sink;
+    const auto stream = job->second.streams.find(pod_uid);
+    if (stream == job->second.streams.end() || stream->second.sink == nullptr) return;
+    if (!stream->second.sent.Add(notice)) return;
+    sink = stream->second.sink;
   }
   sink->Send(notice);
 }
@@ -278,21 +173,13 @@ void SidecarRegistry::Notify(const std::string& job_uid, const std::string& pod_
 void SidecarRegistry::ExitsCounted(const std::string& job_uid, std::size_t count) {
   const sync::MutexLock lock(&mu_);
   const auto job = jobs_.find(job_uid);
-  if (job == jobs_.end()) return;
-  auto& exits = job->second.exits;
-  exits.erase(exits.begin(), exits.begin() + std::min(count, exits.size()));
+  if (job != jobs_.end()) job->second.reports.ExitsCounted(count);
 }
 
 void SidecarRegistry::Retain(const std::string& job_uid, const std::set<std::string>& pod_uids) {
   const sync::MutexLock lock(&mu_);
   const auto job = jobs_.find(job_uid);
-  if (job == jobs_.end()) return;
-  std::erase_if(job->second.sidecars, [&](const auto& entry) {
-    return !entry.second.facts.connected && pod_uids.count(entry.first) == 0;
-  });
-  std::erase_if(job->second.known_exits, [&](const auto& entry) {
-    return job->second.sidecars.count(entry.first.first) == 0;
-  });
+  if (job != jobs_.end()) job->second.reports.Retain(pod_uids);
 }
 
 void SidecarRegistry::Forget(const std::string& job_key, const std::string& job_uid_to_keep) {

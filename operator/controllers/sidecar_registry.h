@@ -1,5 +1,6 @@
-// What the sidecars have reported, and what they have been sent. All of it is reported again when
-// sidecars reconnect, so a restarted operator knows everything after their registrations.
+// The streams that sidecars have opened, and by job what they have reported (job_reports.h) and
+// been sent (sent_notices.h). All of it is reported again when sidecars reconnect, so a restarted
+// operator knows everything after their registrations.
 //
 // Thread rule: every method is safe from any thread. Sinks and the change handler are called
 // without a lock held.
@@ -17,9 +18,12 @@
 #include <vector>
 
 #include "common/sync/mutex.h"
+#include "operator/api/time.h"
 #include "operator/controllers/forgets.h"
+#include "operator/controllers/job_reports.h"
+#include "operator/controllers/sent_notices.h"
+#include "operator/controllers/sidecar_report.h"
 #include "operator/planner/decision.h"
-#include "operator/planner/snapshot.h"
 #include "operator/runtime/clock.h"
 
 namespace ringmaster::controllers {
@@ -44,13 +48,6 @@ class SidecarRegistry {
   // Whether this pod belongs to this job, judged by the operator's own caches.
   using PodLookup = std::function<bool(const job::Registration&)>;
 
-  struct JobFacts {
-    std::vector<planner::SidecarFacts> sidecars;
-    std::vector<job::WorkerExit> exits;
-    membership::ViewPtr view;  // the newest one that a sidecar reported
-    std::vector<job::Rebuild> rebuilds;
-  };
-
   // `metrics` may be null; else it outlives the registry.
   explicit SidecarRegistry(Metrics* metrics = nullptr, runtime::Clock clock = {},
                            const Forgets& forgets = {})
@@ -71,17 +68,8 @@ class SidecarRegistry {
   // Called for the sidecars. A second stream of the same pod replaces the first.
   ConnectionId Connect(const job::Registration& registration, std::shared_ptr<NoticeSink> sink);
   void Disconnect(ConnectionId id);
-  void OnReadiness(ConnectionId id, bool ready, std::vector<std::uint32_t> missing_slots,
-                   membership::Candidate candidate);
-  void OnView(ConnectionId id, membership::ViewPtr view, std::optional<job::Rebuild> rebuild);
-  void OnWorkerExit(ConnectionId id, job::WorkerExit exit);
-  void OnFinished(ConnectionId id, std::uint64_t epoch);
-  void OnHealth(ConnectionId id, bool able, std::chrono::milliseconds unable);
-  void OnStalls(ConnectionId id, std::vector<job::Stall> stalls);
-  // A planned change has waited this long for the end of a step in that pod; 0: none waits any
-  // more.
-  void OnStepAwaited(ConnectionId id, std::chrono::milliseconds awaited);
-  void OnRecoveryReport(ConnectionId id, membership::RecoveryReport report);
+  // A report of the sidecar whose stream this is; ignored if that isn't its current stream.
+  void Take(ConnectionId id, SidecarReport report);
 
   // The number of open streams.
   std::size_t connected() const;
@@ -89,10 +77,9 @@ class SidecarRegistry {
   // Called by the controller.
   JobFacts Facts(const std::string& job_uid) const;
   // When this process first called this for the view.
-  planner::Time FirstSeen(const std::string& job_key, const std::string& job_uid,
-                          std::uint64_t epoch);
+  api::Time FirstSeen(const std::string& job_key, const std::string& job_uid, std::uint64_t epoch);
   // When this process first called this for the job; long ago if the job had not begun by then.
-  planner::Time TakenOver(const std::string& job_key, const std::string& job_uid, bool begun);
+  api::Time TakenOver(const std::string& job_key, const std::string& job_uid, bool begun);
   // Sends the notice, unless it equals the last one on its topic in this stream.
   void Notify(const std::string& job_uid, const std::string& pod_uid,
               const planner::Notice& notice);
@@ -103,36 +90,29 @@ class SidecarRegistry {
   void Forget(const std::string& job_key, const std::string& job_uid_to_keep = "");
 
  private:
-  struct Sidecar {
-    planner::SidecarFacts facts;
-    ConnectionId connection = 0;
+  struct Stream {
+    ConnectionId id = 0;
     std::shared_ptr<NoticeSink> sink;
-    std::vector<planner::Notice> told;  // sent in this stream; one for each topic
+    SentNotices sent;
   };
   struct Job {
+    explicit Job(bool keep_recovery_reports) : reports(keep_recovery_reports) {}
+
     std::string key;
     bool key_is_known = false;  // the key is from the job's object, not from a sidecar
-    std::string uid;
-    std::map<std::string, Sidecar> sidecars;  // by pod uid
-    std::vector<job::WorkerExit> exits;
-    // The newest incarnation that has ended, by pod uid and slot, because exits may be reported
-    // twice.
-    std::map<std::pair<std::string, int>, std::uint64_t> known_exits;
-    membership::ViewPtr view;
-    std::map<std::uint64_t, job::Rebuild> rebuilds;
+    JobReports reports;
+    std::map<std::string, Stream> streams;  // the open ones, by pod uid
     std::uint64_t seen_epoch = 0;
-    planner::Time seen_at;
-    std::optional<planner::Time> taken_over;
+    api::Time seen_at;
+    std::optional<api::Time> taken_over;
   };
   struct Place {
     std::string job_uid;
     std::string pod_uid;
   };
 
-  // Applies `change` to the sidecar and its job if `id` is its current stream, and then reports a
-  // change of the job.
-  void Change(ConnectionId id, std::chrono::milliseconds delay,
-              const std::function<void(Job&, Sidecar&)>& change);
+  Job& JobOf(const std::string& job_uid) REQUIRES(mu_);
+  // Calls the change handler.
   void Report(const std::string& key, std::chrono::milliseconds delay);
 
   Metrics* const metrics_;
@@ -142,8 +122,8 @@ class SidecarRegistry {
   ChangeHandler handler_ GUARDED_BY(mu_);
   PodLookup pod_lookup_ GUARDED_BY(mu_);
   ConnectionId last_id_ GUARDED_BY(mu_) = 0;
-  std::map<std::string, Job> jobs_ GUARDED_BY(mu_);  // by job uid
-  std::map<ConnectionId, Place> places_ GUARDED_BY(mu_);
+  std::map<std::string, Job> jobs_ GUARDED_BY(mu_);       // by job uid
+  std::map<ConnectionId, Place> places_ GUARDED_BY(mu_);  // of the open streams
 };
 
 }  // namespace ringmaster::controllers

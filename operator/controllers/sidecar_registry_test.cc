@@ -60,9 +60,9 @@ class SidecarRegistryTest : public testing::Test {
 
 TEST_F(SidecarRegistryTest, WhoLeavesIsNeitherReadyNorAbleAndItsReportIsVoid) {
   const auto id = Connect("a");
-  registry_.OnReadiness(id, true, {3}, {.pod = {.uid = "a"}});
-  registry_.OnHealth(id, true, std::chrono::minutes(10));
-  registry_.OnRecoveryReport(id, {.lineage = 2});
+  registry_.Take(id, ReadinessReport{true, {3}, {.pod = {.uid = "a"}}});
+  registry_.Take(id, HealthReport{true, std::chrono::minutes(10)});
+  registry_.Take(id, membership::RecoveryReport{.lineage = 2});
   const planner::SidecarFacts said = Facts("a");
   EXPECT_TRUE(said.report && said.able);
   EXPECT_EQ(said.http_address, "h:1");
@@ -85,13 +85,13 @@ TEST_F(SidecarRegistryTest, WhoLeavesIsNeitherReadyNorAbleAndItsReportIsVoid) {
 
 TEST_F(SidecarRegistryTest, ASecondStreamTakesThePlaceOfTheFirst) {
   const auto first = Connect("a");
-  registry_.OnFinished(first, 7);
+  registry_.Take(first, FinishedReport{7});
   const auto first_sink = sinks_["a"];
   const auto second = Connect("a", 5);
   EXPECT_EQ(Facts("a").finished_epoch, 7u) << "that can't be taken back";
   EXPECT_EQ(Facts("a").epoch, 5u);
   EXPECT_EQ(registry_.connected(), 1u);
-  registry_.OnHealth(first, true, milliseconds(0));
+  registry_.Take(first, HealthReport{true, milliseconds(0)});
   EXPECT_FALSE(Facts("a").able) << "the first stream has nothing to say any more";
   registry_.Disconnect(first);
   EXPECT_TRUE(Facts("a").connected);
@@ -110,12 +110,12 @@ TEST_F(SidecarRegistryTest, WhoComesCountsAsUnableFromThenOn) {
 
 TEST_F(SidecarRegistryTest, ReadySinceIsTheMomentItBecameReady) {
   const auto id = Connect("a");
-  registry_.OnReadiness(id, true, {}, {});
+  registry_.Take(id, ReadinessReport{true, {}, {}});
   const auto since = Facts("a").ready_since;
   ASSERT_TRUE(since);
-  registry_.OnReadiness(id, true, {}, {});
+  registry_.Take(id, ReadinessReport{true, {}, {}});
   EXPECT_EQ(Facts("a").ready_since, since);
-  registry_.OnReadiness(id, false, {0}, {});
+  registry_.Take(id, ReadinessReport{false, {0}, {}});
   EXPECT_FALSE(Facts("a").ready_since);
 }
 
@@ -143,10 +143,10 @@ TEST_F(SidecarRegistryTest, EachTopicIsToldOnceAndAgainWhenItHasChanged) {
 
 TEST_F(SidecarRegistryTest, TheNewestViewCountsAndTheSlowestFiguresOfEach) {
   const auto a = Connect("a"), b = Connect("b");
-  registry_.OnView(a, View(3), Figures(3, "PodLost", 0.2, 1));
-  registry_.OnView(b, View(2), Figures(3, "", 0.1, 4));
-  registry_.OnView(a, View(2), Figures(3, "", 0.1, 0));
-  const SidecarRegistry::JobFacts facts = registry_.Facts("job-uid");
+  registry_.Take(a, ViewReport{View(3), Figures(3, "PodLost", 0.2, 1)});
+  registry_.Take(b, ViewReport{View(2), Figures(3, "", 0.1, 4)});
+  registry_.Take(a, ViewReport{View(2), Figures(3, "", 0.1, 0)});
+  const JobFacts facts = registry_.Facts("job-uid");
   EXPECT_EQ(facts.view->epoch, MakeEpoch(1, 3));
   EXPECT_EQ(Facts("a").epoch, MakeEpoch(1, 3)) << "late news takes nothing back";
   ASSERT_EQ(facts.rebuilds.size(), 1u);
@@ -158,7 +158,7 @@ TEST_F(SidecarRegistryTest, TheNewestViewCountsAndTheSlowestFiguresOfEach) {
 TEST_F(SidecarRegistryTest, OnlyTheLatestFiguresAreKept) {
   const auto id = Connect("a");
   for (std::uint64_t i = 1; i <= 100; ++i)
-    registry_.OnView(id, nullptr, Figures(i, "PodLost", 0, 0));
+    registry_.Take(id, ViewReport{nullptr, Figures(i, "PodLost", 0, 0)});
   const auto rebuilds = registry_.Facts("job-uid").rebuilds;
   EXPECT_EQ(rebuilds.size(), 64u);
   EXPECT_EQ(rebuilds.back().epoch, 100u);
@@ -166,11 +166,11 @@ TEST_F(SidecarRegistryTest, OnlyTheLatestFiguresAreKept) {
 
 TEST_F(SidecarRegistryTest, AnExitThatIsReportedTwiceIsOneAndGoesOnceItIsCounted) {
   const auto id = Connect("a");
-  registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 137, .incarnation = 1});
-  registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 137, .incarnation = 1});
-  registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 139, .incarnation = 2});
+  registry_.Take(id, job::WorkerExit{.slot = 0, .exit_code = 137, .incarnation = 1});
+  registry_.Take(id, job::WorkerExit{.slot = 0, .exit_code = 137, .incarnation = 1});
+  registry_.Take(id, job::WorkerExit{.slot = 0, .exit_code = 139, .incarnation = 2});
   for (const std::uint64_t again : {1, 2}) {
-    registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 137, .incarnation = again});
+    registry_.Take(id, job::WorkerExit{.slot = 0, .exit_code = 137, .incarnation = again});
   }
   ASSERT_EQ(registry_.Facts("job-uid").exits.size(), 2u);
   EXPECT_EQ(registry_.Facts("job-uid").exits[0].pod_name, "a");
@@ -184,9 +184,9 @@ TEST_F(SidecarRegistryTest, AnExitThatIsReportedTwiceIsOneAndGoesOnceItIsCounted
 TEST_F(SidecarRegistryTest, HowItsLastWorkerEndedIsRememberedOverAReconnectUnlessItWasAskedFor) {
   const auto id = Connect("a");
   EXPECT_EQ(Facts("a").last_exit, std::nullopt);
-  registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 139, .incarnation = 1});
-  registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 137, .incarnation = 2});
-  registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 143, .by_us = true, .incarnation = 3});
+  registry_.Take(id, job::WorkerExit{.slot = 0, .exit_code = 139, .incarnation = 1});
+  registry_.Take(id, job::WorkerExit{.slot = 0, .exit_code = 137, .incarnation = 2});
+  registry_.Take(id, job::WorkerExit{.slot = 0, .exit_code = 143, .by_us = true, .incarnation = 3});
   EXPECT_EQ(Facts("a").last_exit, 137);
   registry_.Disconnect(id);
   Connect("a");
@@ -195,23 +195,23 @@ TEST_F(SidecarRegistryTest, HowItsLastWorkerEndedIsRememberedOverAReconnectUnles
 
 TEST_F(SidecarRegistryTest, FinishedOnlyRisesAndUnableCountsFromWhenItBegan) {
   const auto id = Connect("a");
-  registry_.OnFinished(id, 7);
-  registry_.OnFinished(id, 5);
+  registry_.Take(id, FinishedReport{7});
+  registry_.Take(id, FinishedReport{5});
   EXPECT_EQ(Facts("a").finished_epoch, 7u);
-  registry_.OnHealth(id, false, std::chrono::minutes(10));
+  registry_.Take(id, HealthReport{false, std::chrono::minutes(10)});
   EXPECT_LT(Facts("a").unable_since, std::chrono::system_clock::now() - std::chrono::minutes(9));
 }
 
 TEST_F(SidecarRegistryTest, AnAwaitedStepIsKnownUntilItEndsOrTheSidecarIsGone) {
   const auto id = Connect("a");
   EXPECT_FALSE(Facts("a").step_awaited_since);
-  registry_.OnStepAwaited(id, std::chrono::minutes(10));
+  registry_.Take(id, StepAwaitedReport{std::chrono::minutes(10)});
   ASSERT_TRUE(Facts("a").step_awaited_since);
   EXPECT_LT(*Facts("a").step_awaited_since,
             std::chrono::system_clock::now() - std::chrono::minutes(9));
-  registry_.OnStepAwaited(id, milliseconds(0));
+  registry_.Take(id, StepAwaitedReport{milliseconds(0)});
   EXPECT_FALSE(Facts("a").step_awaited_since);
-  registry_.OnStepAwaited(id, std::chrono::minutes(10));
+  registry_.Take(id, StepAwaitedReport{std::chrono::minutes(10)});
   registry_.Disconnect(id);
   EXPECT_FALSE(Facts("a").step_awaited_since);
 }
@@ -251,11 +251,11 @@ TEST_F(SidecarRegistryTest, AJobThatAnotherHasBegunIsTakenOverOnce) {
 TEST_F(SidecarRegistryTest, WhatAPodThatIsGoneHasReportedIsForgotten) {
   for (int life = 0; life < 2; ++life) {
     const auto id = Connect("a");
-    registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 137, .incarnation = 1});
-    registry_.OnWorkerExit(id, {.slot = 1, .exit_code = 137, .incarnation = 1});
+    registry_.Take(id, job::WorkerExit{.slot = 0, .exit_code = 137, .incarnation = 1});
+    registry_.Take(id, job::WorkerExit{.slot = 1, .exit_code = 137, .incarnation = 1});
     registry_.Disconnect(id);
     registry_.Retain("job-uid", {"a"});
-    registry_.OnWorkerExit(Connect("a"), {.slot = 0, .exit_code = 137, .incarnation = 1});
+    registry_.Take(Connect("a"), job::WorkerExit{.slot = 0, .exit_code = 137, .incarnation = 1});
     EXPECT_EQ(registry_.Facts("job-uid").exits.size(), 2u * (life + 1)) << "its pod is there";
     registry_.Disconnect(Connect("a"));
     registry_.Retain("job-uid", {});
@@ -279,20 +279,20 @@ TEST_F(SidecarRegistryTest, AFormerJobOfTheNameIsForgottenAndTheNewOneIsNot) {
   EXPECT_THAT(registry_.Facts("old-uid").sidecars, IsEmpty());
   EXPECT_EQ(registry_.Facts("job-uid").sidecars.size(), 1u);
   EXPECT_EQ(registry_.connected(), 1u);
-  registry_.OnHealth(old, true, milliseconds(0));
+  registry_.Take(old, HealthReport{true, milliseconds(0)});
   EXPECT_THAT(registry_.Facts("old-uid").sidecars, IsEmpty()) << "its stream brings nothing back";
 }
 
 TEST_F(SidecarRegistryTest, WhatOneSidecarSendsWithoutEndIsBounded) {
   const auto id = Connect("a");
   for (std::uint64_t i = 1; i <= 10'000; ++i) {
-    registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 1, .incarnation = i});
-    registry_.OnWorkerExit(id, {.slot = static_cast<int>(i) + 5'000, .incarnation = i});
-    registry_.OnWorkerExit(id, {.slot = -static_cast<int>(i), .incarnation = i});
+    registry_.Take(id, job::WorkerExit{.slot = 0, .exit_code = 1, .incarnation = i});
+    registry_.Take(id, job::WorkerExit{.slot = static_cast<int>(i) + 5'000, .incarnation = i});
+    registry_.Take(id, job::WorkerExit{.slot = -static_cast<int>(i), .incarnation = i});
   }
   EXPECT_EQ(registry_.Facts("job-uid").exits.size(), 4'096u);
   registry_.ExitsCounted("job-uid", 4'096);
-  registry_.OnWorkerExit(id, {.slot = 0, .exit_code = 1, .incarnation = 20'000});
+  registry_.Take(id, job::WorkerExit{.slot = 0, .exit_code = 1, .incarnation = 20'000});
   EXPECT_EQ(registry_.Facts("job-uid").exits.size(), 1u) << "what was counted makes room";
 }
 
@@ -318,8 +318,8 @@ TEST_F(SidecarRegistryTest, EveryChangeIsReported) {
     delays.push_back(delay);
   });
   const auto id = Connect("a");
-  registry_.OnFinished(id, 1);
-  registry_.OnView(id, View(1), std::nullopt);
+  registry_.Take(id, FinishedReport{1});
+  registry_.Take(id, ViewReport{View(1), std::nullopt});
   registry_.Disconnect(id);
   EXPECT_THAT(keys, ElementsAre("ns/digits", "ns/digits", "ns/digits", "ns/digits"));
   const milliseconds at_once(0);

@@ -16,9 +16,7 @@ Informer::Informer(std::shared_ptr<kube::KubeApi> api, const kube::Resource& res
         api, resource,
         ReflectorOptions{.ns = std::move(ns),
                          .label_selector = options.label_selector,
-                         .keep = options.keep,
-                         .stores = options.stores,
-                         .index = options.index,
+                         .objects = {options.keep, options.stores, options.index},
                          .relist_backoff = options.relist_backoff,
                          .max_relist_backoff = options.max_relist_backoff,
                          .short_watch = options.short_watch},
@@ -67,7 +65,7 @@ Reflector* Informer::Of(const std::string& ns) const {
 std::vector<ObjectPtr> Informer::All() const {
   std::vector<ObjectPtr> all;
   for (const auto& reflector : reflectors_) {
-    auto some = reflector->All();
+    auto some = reflector->cache().All();
     std::move(some.begin(), some.end(), std::back_inserter(all));
   }
   return all;
@@ -75,17 +73,17 @@ std::vector<ObjectPtr> Informer::All() const {
 
 ObjectPtr Informer::Get(const std::string& ns, const std::string& name) const {
   const Reflector* reflector = Of(ns);
-  return reflector == nullptr ? nullptr : reflector->Get(ns, name);
+  return reflector == nullptr ? nullptr : reflector->cache().Get(ns, name);
 }
 
 std::vector<ObjectPtr> Informer::Indexed(const std::string& ns, const std::string& value) const {
   const Reflector* reflector = Of(ns);
-  return reflector == nullptr ? std::vector<ObjectPtr>() : reflector->Indexed(value);
+  return reflector == nullptr ? std::vector<ObjectPtr>() : reflector->cache().Indexed(value);
 }
 
 void Informer::Take(kube::WatchEvent event) {
   Reflector* reflector = Of(MetaField(event.object, "namespace"));
-  if (reflector != nullptr) reflector->Take(std::move(event));
+  if (reflector != nullptr) reflector->OnWatchEvent(std::move(event));
 }
 
 bool Informer::Observe(const kube::Json& object) {

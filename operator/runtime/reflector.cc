@@ -14,14 +14,6 @@ namespace {
 // A parsed chunk of pods takes some megabytes.
 constexpr int kChunk = 250;
 
-std::string TextKey(const kube::Json& object) {
-  return MetaField(object, "namespace") + "/" + MetaField(object, "name");
-}
-
-kube::Json Stub(const std::string& ns, const std::string& name, const std::string& uid) {
-  return {{"metadata", {{"namespace", ns}, {"name", name}, {"uid", uid}}}};
-}
-
 void Wait(std::chrono::milliseconds duration, const std::stop_token& stop) {
   sync::Pause(stop, WithJitter(duration, 2));
 }
@@ -44,8 +36,7 @@ Reflector::Reflector(std::shared_ptr<kube::KubeApi> api, const kube::Resource& r
     : api_(std::move(api)),
       resource_(resource),
       options_(std::move(options)),
-      handler_(std::move(handler)),
-      cache_(options_.index),
+      feed_(options_.objects, std::move(handler)),
       health_(resource.plural + (options_.ns.empty() ? "" : " of " + options_.ns)) {}
 
 Reflector::~Reflector() { Stop(); }
@@ -65,25 +56,6 @@ bool Reflector::WaitForSync(std::chrono::milliseconds timeout) {
   return health_.WaitForSync(timeout);
 }
 
-std::vector<ObjectPtr> Reflector::All() const { return cache_.All(); }
-
-ObjectPtr Reflector::Get(const std::string& ns, const std::string& name) const {
-  return cache_.Get(ns, name);
-}
-
-std::vector<ObjectPtr> Reflector::Indexed(const std::string& value) const {
-  return cache_.Indexed(value);
-}
-
-bool Reflector::Observe(const kube::Json& object) {
-  kube::Json kept = Kept(object);
-  return Stores(kept) && cache_.PutWritten(std::move(kept));
-}
-
-kube::Json Reflector::Kept(kube::Json object) const {
-  return options_.keep ? options_.keep(std::move(object)) : object;
-}
-
 bool Reflector::Relist() {
   kube::ListOptions list_options;
   list_options.label_selector = options_.label_selector;
@@ -91,105 +63,37 @@ bool Reflector::Relist() {
   list_options.chunk = kChunk;
   list_options.on_chunk = [this](std::vector<kube::Json> chunk, const std::string& version,
                                  bool first) {
-    if (first) listed_.clear();
-    for (kube::Json& object : chunk) TakeListed(std::move(object), version);
+    if (first) feed_.BeginList();
+    for (kube::Json& object : chunk) feed_.TakeListed(std::move(object), version);
   };
-  listed_.clear();
+  feed_.BeginList();
   auto list = api_->ListAll(resource_, options_.ns, list_options);
   if (!list) {
     health_.Failed(list.error());
     return false;
   }
   // A server without chunks returns the items instead.
-  for (kube::Json& object : list->items) TakeListed(std::move(object), list->resource_version);
-  ForgetUnlisted(list->resource_version);
+  for (kube::Json& object : list->items)
+    feed_.TakeListed(std::move(object), list->resource_version);
+  feed_.EndList(list->resource_version, [this] {
+    health_.SetSynced();
+    health_.Recovered();
+  });
   resource_version_ = list->resource_version;
   ReturnFreeMemory();  // the next list may be far away
   return true;
 }
 
-void Reflector::TakeListed(kube::Json object, const std::string& list_version) {
-  listed_.insert(ObjectCache::KeyOf(object));
-  kube::Json kept = Kept(std::move(object));
-  if (!Stores(kept)) return PassOn(kept);
-  TellReplaced(kept);
-  if (cache_.PutListed(kept, list_version)) Tell(kept);
-}
-
-void Reflector::TakeWatched(kube::Json object) {
-  kube::Json kept = Kept(std::move(object));
-  if (!Stores(kept)) return PassOn(kept);
-  TellReplaced(kept);
-  if (cache_.Put(kept)) Tell(kept);
-}
-
-void Reflector::PassOn(const kube::Json& kept) {
-  if (const ObjectPtr stored = cache_.Get(MetaField(kept, "namespace"), MetaField(kept, "name"))) {
-    cache_.Remove(*stored);  // the object used to be among the stored ones
-    told_.erase(TextKey(kept));
-    handler_(*stored, true);
-  }
-  TellReplaced(kept);
-  Tell(kept);
-}
-
-void Reflector::Tell(const kube::Json& kept) {
-  told_[TextKey(kept)] = MetaField(kept, "uid");
-  handler_(kept, false);
-}
-
-// Another object has the name now, and the deletion of the earlier one was not reported.
-void Reflector::TellReplaced(const kube::Json& by) {
-  const auto told = told_.find(TextKey(by));
-  if (told == told_.end() || told->second == MetaField(by, "uid")) return;
-  const std::string ns = MetaField(by, "namespace"), name = MetaField(by, "name"),
-                    uid = told->second;
-  told_.erase(told);
-  const ObjectPtr last = cache_.Get(ns, name);
-  if (last == nullptr || MetaField(*last, "uid") != uid) return handler_(Stub(ns, name, uid), true);
-  cache_.Remove(*last);
-  handler_(*last, true);
-}
-
-void Reflector::ForgetTold(const kube::Json& object) {
-  const auto told = told_.find(TextKey(object));
-  if (told != told_.end() && told->second == MetaField(object, "uid")) told_.erase(told);
-}
-
-void Reflector::ForgetUnlisted(const std::string& list_version) {
-  const auto gone = cache_.RemoveUnlisted(listed_, list_version);
-  for (const ObjectPtr& object : gone) ForgetTold(*object);
-  std::vector<kube::Json> others;
-  std::erase_if(told_, [&](const auto& object) {
-    const std::size_t slash = object.first.find('/');
-    const ObjectCache::Key key{object.first.substr(0, slash), object.first.substr(slash + 1)};
-    if (listed_.count(key) != 0) return false;
-    const ObjectPtr stored = cache_.Get(key.first, key.second);  // not null: newer than the list
-    if (stored != nullptr && MetaField(*stored, "uid") == object.second) return false;
-    others.push_back(Stub(key.first, key.second, object.second));
-    return true;
-  });
-  listed_.clear();
-  health_.SetSynced();
-  health_.Recovered();
-  for (const ObjectPtr& object : gone) handler_(*object, true);
-  for (const kube::Json& object : others) handler_(object, true);
-}
-
-bool Reflector::OnWatchEvent(kube::WatchEvent event) {
+void Reflector::OnWatchEvent(kube::WatchEvent event) {
   const std::string version = MetaField(event.object, "resourceVersion");
   if (!version.empty()) resource_version_ = version;
   switch (event.type) {
     case kube::WatchEvent::Type::kBookmark:
-      return true;
+      return;
     case kube::WatchEvent::Type::kDeleted:
-      cache_.Remove(event.object);
-      ForgetTold(event.object);
-      handler_(event.object, true);
-      return true;
+      return feed_.TakeDeleted(event.object);
     default:
-      TakeWatched(std::move(event.object));
-      return true;
+      return feed_.TakeWatched(std::move(event.object));
   }
 }
 
@@ -204,7 +108,8 @@ bool Reflector::WatchOnce(std::stop_token stop, std::chrono::milliseconds backof
       resource_, options_.ns, watch,
       [&](const kube::WatchEvent& event) {
         if (!std::exchange(news, true)) health_.Recovered();
-        return OnWatchEvent(event) && !stop.stop_requested();
+        OnWatchEvent(event);
+        return !stop.stop_requested();
       },
       stop);
   if (stop.stop_requested()) return true;

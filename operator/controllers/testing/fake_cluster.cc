@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "operator/controllers/sidecar_report.h"
 #include "operator/planner/planner.h"
 #include "operator/runtime/informer.h"
 
@@ -126,9 +127,9 @@ void FakeCluster::Connect(Pod& pod) {
   const bool ready = never_ready_.count(pod.name) == 0;
   std::vector<std::uint32_t> missing;
   if (!ready) missing.push_back(0);
-  registry_->OnReadiness(pod.connection, ready, missing, pod.candidate);
+  registry_->Take(pod.connection, ReadinessReport{ready, missing, pod.candidate});
   const bool member = view_ != nullptr && view_->FindPod(pod.uid) >= 0;
-  registry_->OnHealth(pod.connection, member, std::chrono::milliseconds(0));
+  registry_->Take(pod.connection, HealthReport{member, std::chrono::milliseconds(0)});
 }
 
 void FakeCluster::OnNotice(const std::string& pod_uid, const planner::Notice& notice) {
@@ -158,7 +159,7 @@ void FakeCluster::OnNotice(const std::string& pod_uid, const planner::Notice& no
   } else if (const auto* recover = std::get_if<planner::RecoverNotice>(&notice)) {
     if (recover->lineage <= membership::EpochLineage(membership::EpochOf(view_))) return;
     membership::RecoveryReport report{recover->lineage, view_, false, true, pod->second.candidate};
-    registry_->OnRecoveryReport(pod->second.connection, report);
+    registry_->Take(pod->second.connection, report);
   } else if (const auto* gone = std::get_if<planner::PodGoneNotice>(&notice)) {
     if (view_->FindPod(gone->pod_uid) < 0 || view_->pods.size() < 2) return;
     Decide(membership::Reason::kPodLost, [&](membership::View& view) {
@@ -189,8 +190,8 @@ void FakeCluster::Announce() {
     job::Rebuild figures = {.epoch = view_->epoch,
                             .reason = std::string(ReasonText(view_->reason)),
                             .seconds = {{job::kDecide, 0.05}}};
-    registry_->OnView(pod.connection, view_, figures);
-    registry_->OnHealth(pod.connection, true, std::chrono::milliseconds(0));
+    registry_->Take(pod.connection, ViewReport{view_, figures});
+    registry_->Take(pod.connection, HealthReport{true, std::chrono::milliseconds(0)});
   }
 }
 
@@ -239,7 +240,7 @@ void FakeCluster::EndPod(const std::string& name, int exit_code) {
 void FakeCluster::FinishJob() {
   const std::lock_guard lock(mu_);
   for (const membership::Pod& member : view_->pods) {
-    registry_->OnFinished(pods_[member.uid].connection, view_->epoch);
+    registry_->Take(pods_[member.uid].connection, FinishedReport{view_->epoch});
   }
   for (const membership::Pod& member : view_->pods) EndPod(member.name, 0);
 }
@@ -249,9 +250,10 @@ void FakeCluster::RestartWorker(const std::string& name, int exit_code) {
   for (auto& [uid, pod] : pods_) {
     if (pod.name != name || pod.ended) continue;
     const std::uint64_t incarnation = pod.candidate.workers[0].incarnation++;
-    registry_->OnWorkerExit(
+    registry_->Take(
         pod.connection,
-        {.slot = 0, .exit_code = exit_code, .restarting = true, .incarnation = incarnation});
+        job::WorkerExit{
+            .slot = 0, .exit_code = exit_code, .restarting = true, .incarnation = incarnation});
   }
 }
 

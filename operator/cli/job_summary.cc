@@ -1,0 +1,100 @@
+#include "operator/cli/job_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/fields/fields.h"
+#include "operator/inspection/text_format.h"
+
+namespace ringmaster::cli {
+namespace {
+
+std::int64_t StepsLost(const JobRun& job) {
+  return std::max(job.progress().views().steps_lost(),
+                  fields::IntegerAt(job.object(), "/status/stepsLost"));
+}
+
+std::int64_t RestartsFromCheckpoint(const JobRun& job) {
+  return fields::IntegerAt(job.object(), "/status/restartsFromCheckpoint");
+}
+
+// The last values that the script has reported, without its numbers of steps and samples; empty if
+// there are none.
+std::string LastValues(const JobProgress& progress) {
+  std::string values;
+  for (const auto& [name, value] : progress.values())
+    if (name != "total_steps" && name != "samples")
+      values += fmt::format("  {} {}", name, inspection::Number(value));
+  return values;
+}
+
+// A table of the views after the first, with a head; empty if there were none.
+std::vector<std::string> Changes(const JobProgress& progress) {
+  std::vector<std::string> lines;
+  for (const auto& [epoch, view] : progress.views().all()) {
+    if (view.old_size == 0) continue;
+    if (lines.empty())
+      lines.push_back(fmt::format("  {:<8} {:<13} {:>9} {:>8}   by phase (ms)", "view", "reason",
+                                  "workers", "ms"));
+    const job::Rebuild& rebuild = view.rebuild;
+    lines.push_back(fmt::format(
+        "  {:<8} {:<13} {:>9} {:>8.0f}   {}", inspection::ViewName(epoch), rebuild.reason,
+        fmt::format("{} -> {}", view.old_size, rebuild.world_size),
+        job::TotalSeconds(rebuild.seconds) * 1e3, inspection::PhasesText(rebuild.seconds)));
+  }
+  return lines;
+}
+
+}  // namespace
+
+nlohmann::json JobSummary(const JobRun& job, const std::string& exit_reason, double seconds) {
+  const JobProgress& progress = job.progress();
+  nlohmann::json views = nlohmann::json::array();
+  for (const auto& [epoch, view] : progress.views().all()) {
+    const job::Rebuild& rebuild = view.rebuild;
+    views.push_back({{"epoch", epoch},
+                     {"view", inspection::ViewName(epoch)},
+                     {"reason", rebuild.reason},
+                     {"planned", rebuild.planned},
+                     {"members", rebuild.members},
+                     {"worldSize", rebuild.world_size},
+                     {"stepsLost", rebuild.steps_lost},
+                     {"seconds", rebuild.seconds}});
+  }
+  return {{"job", job.name()},
+          {"namespace", job.ns()},
+          {"exitReason", exit_reason},
+          {"message", job.end() ? job.end()->message : ""},
+          {"steps", progress.step()},
+          {"stepsLost", StepsLost(job)},
+          {"restartsFromCheckpoint", RestartsFromCheckpoint(job)},
+          {"worldSize", progress.views().world_size()},
+          {"seconds", seconds},
+          {"values", progress.values()},
+          {"views", views}};
+}
+
+std::vector<std::string> JobSummaryLines(const JobRun& job, const std::string& exit_reason,
+                                         double seconds) {
+  const JobProgress& progress = job.progress();
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("{}: {} after {:.1f} s, {} steps, {} lost, {} at the end", job.name(),
+                              exit_reason, seconds, progress.step(), StepsLost(job),
+                              inspection::Counted(progress.views().world_size(), "worker")));
+  if (const std::int64_t again = RestartsFromCheckpoint(job); again > 0) {
+    lines.push_back(fmt::format(
+        "  began again from its checkpoint {}: no worker was left that held the state. The steps "
+        "since that was written are lost, too, and not counted above",
+        again == 1 ? "once" : fmt::format("{} times", again)));
+  }
+  if (const std::string values = LastValues(progress); !values.empty())
+    lines.push_back("  last values:" + values);
+  for (std::string& change : Changes(progress)) lines.push_back(std::move(change));
+  return lines;
+}
+
+}  // namespace ringmaster::cli

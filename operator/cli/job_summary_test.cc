@@ -1,0 +1,97 @@
+#include "operator/cli/job_summary.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace ringmaster::cli {
+namespace {
+
+using Json = nlohmann::json;
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr uint64_t kFirst = (uint64_t{1} << 40) + 1;
+
+Json Job() {
+  return {
+      {"metadata", {{"name", "digits"}, {"namespace", "default"}}},
+      {"status",
+       {{"conditions", {{{"type", "Succeeded"}, {"status", "True"}, {"message", "in words"}}}}}}};
+}
+
+inspection::SidecarStatus View(uint64_t epoch, const char* reason, int ranks) {
+  inspection::SidecarStatus status;
+  status.pod = "p0";
+  status.epoch = epoch;
+  status.view_reason = reason;
+  status.step = 40;
+  for (int i = 0; i < ranks; ++i) {
+    status.pods.push_back("p" + std::to_string(i));
+    status.ranks.push_back({status.pods.back(), 0, 1});
+  }
+  return status;
+}
+
+class JobSummaryTest : public testing::Test {
+ protected:
+  JobRun run_{"default", "digits"};
+};
+
+TEST_F(JobSummaryTest, SummaryHasEveryViewAndTheLargerCountOfLostSteps) {
+  run_.OnStatus(View(kFirst, "Bootstrap", 2), TimePoint{});
+  run_.OnStatus(View(kFirst + 1, "PodLost", 1), TimePoint{});
+  Json job = Job();
+  job["status"]["stepsLost"] = 2;
+  run_.OnJob(job, false);
+  Json summary = JobSummary(run_, "Succeeded", 1.5);
+  EXPECT_EQ(summary["steps"], 40);
+  EXPECT_EQ(summary["stepsLost"], 2);
+  EXPECT_EQ(summary["worldSize"], 1);
+  EXPECT_EQ(summary["exitReason"], "Succeeded");
+  ASSERT_EQ(summary["views"].size(), 2u);
+  EXPECT_EQ(summary["views"][1]["reason"], "PodLost");
+  EXPECT_EQ(summary["views"][1]["members"], Json({"p0"}));
+  EXPECT_THAT(JobSummaryLines(run_, "Succeeded", 1.5),
+              Contains(AllOf(HasSubstr("1.2"), HasSubstr("2 -> 1"))));
+}
+
+TEST_F(JobSummaryTest, SummarySaysHowOftenTheJobBeganAgainFromItsCheckpoint) {
+  run_.OnJob(Job(), false);
+  EXPECT_EQ(JobSummary(run_, "Succeeded", 1.5)["restartsFromCheckpoint"], 0);
+  EXPECT_THAT(JobSummaryLines(run_, "Succeeded", 1.5), Not(Contains(HasSubstr("checkpoint"))));
+  Json job = Job();
+  for (const auto& [count, text] :
+       {std::pair{1, "checkpoint once: "}, {3, "checkpoint 3 times: "}}) {
+    job["status"]["restartsFromCheckpoint"] = count;
+    run_.OnJob(job, false);
+    EXPECT_EQ(JobSummary(run_, "Succeeded", 1.5)["restartsFromCheckpoint"], count);
+    EXPECT_THAT(JobSummaryLines(run_, "Succeeded", 1.5), Contains(HasSubstr(text)));
+  }
+}
+
+TEST_F(JobSummaryTest, LastValuesAreThoseThatAreMeasured) {
+  inspection::SidecarStatus status = View(kFirst, "Bootstrap", 2);
+  EXPECT_THAT(JobSummaryLines(run_, "Succeeded", 1.5), Not(Contains(HasSubstr("last values"))));
+  status.values = {{"loss", 0.25}, {"samples", 9}, {"total_steps", 40}};
+  run_.OnStatus(status, TimePoint{});
+  EXPECT_THAT(JobSummaryLines(run_, "Succeeded", 1.5), Contains("  last values:  loss 0.25"));
+}
+
+TEST_F(JobSummaryTest, SaysWhoseItIsAndWhy) {
+  run_.OnStatus(View(kFirst, "Bootstrap", 1), TimePoint{});
+  run_.OnJob(Job(), false);
+  const Json summary = JobSummary(run_, "Succeeded", 1.5);
+  EXPECT_EQ(summary["job"], "digits");
+  EXPECT_EQ(summary["namespace"], "default");
+  EXPECT_EQ(summary["message"], "in words");
+  EXPECT_EQ(JobSummaryLines(run_, "Succeeded", 1.5),
+            std::vector<std::string>{
+                "digits: Succeeded after 1.5 s, 40 steps, 0 lost, 1 worker at the end"});
+}
+
+}  // namespace
+}  // namespace ringmaster::cli

@@ -1,0 +1,151 @@
+#include "operator/controllers/job_reports.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <variant>
+
+namespace ringmaster::controllers {
+namespace {
+
+constexpr std::size_t kMostRebuilds = 64;
+// More than any job has: what sidecars report is kept only up to these limits, whatever they send.
+constexpr std::size_t kMostUncountedExits = 4'096;
+constexpr int kMostSlots = 1'024;
+
+// The reports that are of their own sidecar alone.
+
+void Note(ReadinessReport report, planner::Time now, planner::SidecarFacts* sidecar) {
+  if (report.ready && !sidecar->ready) sidecar->ready_since = now;
+  if (!report.ready) sidecar->ready_since.reset();
+  sidecar->ready = report.ready;
+  sidecar->missing_slots = std::move(report.missing_slots);
+  sidecar->candidate = std::move(report.candidate);
+}
+
+void Note(const FinishedReport& report, planner::Time, planner::SidecarFacts* sidecar) {
+  sidecar->finished_epoch = std::max(sidecar->finished_epoch, report.epoch);
+}
+
+void Note(const HealthReport& report, planner::Time now, planner::SidecarFacts* sidecar) {
+  sidecar->able = report.able;
+  sidecar->unable_since = now - report.unable;
+}
+
+void Note(StallsReport report, planner::Time now, planner::SidecarFacts* sidecar) {
+  sidecar->stalls = std::move(report.stalls);
+  sidecar->stalls_at = now;
+}
+
+void Note(const StepAwaitedReport& report, planner::Time now, planner::SidecarFacts* sidecar) {
+  sidecar->step_awaited_since.reset();
+  if (report.awaited > report.awaited.zero()) sidecar->step_awaited_since = now - report.awaited;
+}
+
+void Note(membership::RecoveryReport report, planner::Time, planner::SidecarFacts* sidecar) {
+  sidecar->report = std::move(report);
+}
+
+bool MakesSense(const SidecarReport& report) {
+  const auto* exit = std::get_if<job::WorkerExit>(&report);
+  return exit == nullptr || (exit->slot >= 0 && exit->slot < kMostSlots);
+}
+
+}  // namespace
+
+void JobReports::Connected(const job::Registration& registration, planner::Time now) {
+  planner::SidecarFacts& sidecar = sidecars_[registration.pod_uid];
+  const planner::SidecarFacts before = std::move(sidecar);
+  sidecar = planner::SidecarFacts{registration};
+  sidecar.connected = true;
+  sidecar.finished_epoch = before.finished_epoch;
+  sidecar.last_exit = before.last_exit;
+  if (keep_recovery_reports_) sidecar.report = before.report;
+  sidecar.unable_since = now;
+}
+
+void JobReports::Disconnected(const std::string& pod_uid, planner::Time now) {
+  planner::SidecarFacts& sidecar = sidecars_[pod_uid];
+  sidecar.connected = false;
+  sidecar.ready = false;
+  sidecar.ready_since.reset();
+  sidecar.able = false;
+  sidecar.stalls.clear();
+  sidecar.step_awaited_since.reset();
+  sidecar.unable_since = now;
+  // The sidecar may come back without its file, and so without its promise: it is asked again.
+  if (!keep_recovery_reports_) sidecar.report.reset();
+}
+
+bool JobReports::Take(const std::string& pod_uid, SidecarReport report, planner::Time now) {
+  if (!MakesSense(report)) return false;
+  planner::SidecarFacts& sidecar = sidecars_[pod_uid];
+  std::visit(
+      [&](auto& one) {
+        using Report = std::decay_t<decltype(one)>;
+        if constexpr (std::is_same_v<Report, ViewReport>) {
+          OnView(std::move(one), &sidecar);
+        } else if constexpr (std::is_same_v<Report, job::WorkerExit>) {
+          OnWorkerExit(std::move(one), &sidecar);
+        } else {
+          Note(std::move(one), now, &sidecar);
+        }
+      },
+      report);
+  return true;
+}
+
+void JobReports::OnView(ViewReport report, planner::SidecarFacts* sidecar) {
+  if (report.view != nullptr) {
+    sidecar->epoch = std::max(sidecar->epoch, report.view->epoch);
+    if (report.view->epoch > membership::EpochOf(view_)) view_ = std::move(report.view);
+  }
+  if (report.rebuild) Merge(std::move(*report.rebuild));
+}
+
+// The ring is complete again when the slowest member has finished.
+void JobReports::Merge(job::Rebuild rebuild) {
+  job::Rebuild& known = rebuilds_[rebuild.epoch];
+  known.epoch = rebuild.epoch;
+  if (known.reason.empty()) known.reason = rebuild.reason;
+  if (job::TotalSeconds(rebuild.seconds) > job::TotalSeconds(known.seconds)) {
+    known.seconds = std::move(rebuild.seconds);
+  }
+  known.steps_lost = std::max(known.steps_lost, rebuild.steps_lost);
+  while (rebuilds_.size() > kMostRebuilds) rebuilds_.erase(rebuilds_.begin());
+}
+
+void JobReports::OnWorkerExit(job::WorkerExit exit, planner::SidecarFacts* sidecar) {
+  if (exits_.size() >= kMostUncountedExits) return;
+  const auto [newest, is_first] =
+      known_exits_.try_emplace({sidecar->pod_uid, exit.slot}, exit.incarnation);
+  if (!is_first && exit.incarnation <= newest->second) return;
+  newest->second = exit.incarnation;
+  exit.pod_name = sidecar->pod_name;
+  if (!exit.by_us) sidecar->last_exit = exit.exit_code;
+  exits_.push_back(std::move(exit));
+}
+
+bool JobReports::IsFullFor(const std::string& pod_uid) const {
+  return sidecars_.size() >= kMostSidecars && sidecars_.count(pod_uid) == 0;
+}
+
+JobFacts JobReports::Facts() const {
+  JobFacts facts{.sidecars = {}, .exits = exits_, .view = view_, .rebuilds = {}};
+  for (const auto& [uid, sidecar] : sidecars_) facts.sidecars.push_back(sidecar);
+  for (const auto& [epoch, rebuild] : rebuilds_) facts.rebuilds.push_back(rebuild);
+  return facts;
+}
+
+void JobReports::ExitsCounted(std::size_t count) {
+  exits_.erase(exits_.begin(), exits_.begin() + std::min(count, exits_.size()));
+}
+
+void JobReports::Retain(const std::set<std::string>& pod_uids) {
+  std::erase_if(sidecars_, [&](const auto& entry) {
+    return !entry.second.connected && pod_uids.count(entry.first) == 0;
+  });
+  std::erase_if(known_exits_,
+                [&](const auto& entry) { return sidecars_.count(entry.first.first) == 0; });
+}
+
+}  // namespace ringmaster::controllers

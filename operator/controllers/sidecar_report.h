@@ -1,0 +1,48 @@
+// What a registered sidecar reports of itself and its pod; proto/operator.proto says what each
+// report means.
+//
+// Plain data.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "common/job/rebuild.h"
+#include "common/job/stall.h"
+#include "common/job/worker_exit.h"
+#include "common/membership/quorum_loss.h"
+#include "common/membership/view.h"
+
+namespace ringmaster::controllers {
+
+struct ReadinessReport {
+  bool ready = false;
+  std::vector<std::uint32_t> missing_slots;
+  membership::Candidate candidate;
+};
+struct ViewReport {
+  membership::ViewPtr view;  // null: only the rebuild is reported
+  std::optional<job::Rebuild> rebuild;
+};
+struct FinishedReport {
+  std::uint64_t epoch = 0;
+};
+struct HealthReport {
+  bool able = false;
+  std::chrono::milliseconds unable{0};  // for so long
+};
+struct StallsReport {
+  std::vector<job::Stall> stalls;
+};
+// A planned change has waited this long for the end of a step in that pod; 0: none waits any more.
+struct StepAwaitedReport {
+  std::chrono::milliseconds awaited{0};
+};
+using SidecarReport =
+    std::variant<ReadinessReport, ViewReport, job::WorkerExit, FinishedReport, HealthReport,
+                 StallsReport, StepAwaitedReport, membership::RecoveryReport>;
+
+}  // namespace ringmaster::controllers
