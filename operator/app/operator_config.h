@@ -5,13 +5,15 @@
 
 #include <string>
 
+#include "operator/controllers/sidecar_image.h"
+
 namespace ringmaster::app {
 
 struct OperatorConfig {
   std::string kubeconfig;
   std::string listen = "0.0.0.0:9443";  // gRPC, for sidecars: host:port or unix:/path
   std::string sidecar_target;           // address for sidecars; empty: `listen`
-  std::string sidecar_image = "ringmaster.dev/sidecar:latest";
+  std::string sidecar_image = controllers::kDefaultSidecarImage;
   std::string watch_namespaces;           // separated by commas; empty: all
   std::string sidecar_image_pull_policy;  // empty: Kubernetes' default
   std::string sidecar_resources;          // JSON; empty: the default

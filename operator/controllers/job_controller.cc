@@ -10,6 +10,7 @@
 #include "common/fields/fields.h"
 #include "operator/api/labels.h"
 #include "operator/controllers/metrics.h"
+#include "operator/controllers/pod_facts.h"
 #include "operator/controllers/pod_identity.h"
 #include "operator/controllers/slim_objects.h"
 
@@ -35,17 +36,8 @@ std::string KeyOf(const Json& object) {
   return MetaField(object, "namespace") + "/" + MetaField(object, "name");
 }
 
-// The pod is about to be evicted or preempted.
-bool IsDisrupted(const Json& pod) {
-  const Json& conditions = fields::ListAt(pod, "/status/conditions");
-  return std::any_of(conditions.begin(), conditions.end(), [](const Json& condition) {
-    return fields::Text(condition, "type") == "DisruptionTarget" &&
-           fields::Text(condition, "status") == "True";
-  });
-}
-
 bool IsLeaving(const Json& pod) {
-  return !MetaField(pod, "deletionTimestamp").empty() || IsDisrupted(pod) ||
+  return !MetaField(pod, "deletionTimestamp").empty() || DisruptionOf(pod) != nullptr ||
          fields::ObjectAt(pod, "/metadata/annotations").contains(api::kDrainAnnotation);
 }
 

@@ -74,22 +74,15 @@ void ReadMetadata(const Json& metadata, PodFacts* facts) {
   facts->announced = ReadAnnounced(fields::Text(annotations, api::kAnnouncedAnnotation));
 }
 
-void ReadConditions(const Json& status, PodFacts* facts) {
+void ReadWhyUnscheduled(const Json& status, PodFacts* facts) {
   for (const Json& condition : fields::Member(status, "conditions")) {
-    const std::string type = fields::Text(condition, "type");
-    const bool on = fields::Text(condition, "status") == "True";
+    const std::string reason = fields::Text(condition, "reason");
+    const bool scheduled = fields::Text(condition, "status") == "True";
+    if (fields::Text(condition, "type") != "PodScheduled" || scheduled || reason.empty()) continue;
     // Gates are read from the spec, because the scheduler may not have noticed yet that one was
     // removed.
-    const bool gate = fields::Text(condition, "reason") == "SchedulingGated";
-    if (type == "PodScheduled" && !on && !gate && !fields::Text(condition, "reason").empty()) {
-      facts->waiting =
-          fields::Text(condition, "reason") + ": " + fields::Text(condition, "message");
-    }
-    // The pod is about to be evicted or preempted: it is drained while it lives.
-    if (type == "DisruptionTarget" && on) {
-      facts->reason = fields::Text(condition, "reason");
-      if (facts->drain_reason.empty()) facts->drain_reason = facts->reason;
-    }
+    if (reason == "SchedulingGated") continue;
+    facts->waiting = reason + ": " + fields::Text(condition, "message");
   }
 }
 
@@ -304,7 +297,12 @@ PodFacts ReadPod(const Json& pod) {
   const Json& grace = fields::Member(spec, "terminationGracePeriodSeconds");
   if (grace.is_number_integer()) facts.grace_seconds = grace.get<int>();
   facts.phase = Phase(fields::Text(status, "phase"));
-  ReadConditions(status, &facts);
+  ReadWhyUnscheduled(status, &facts);
+  if (const Json* disruption = DisruptionOf(pod)) {
+    facts.reason = fields::Text(*disruption, "reason");
+    // It is drained while it lives.
+    if (facts.drain_reason.empty()) facts.drain_reason = facts.reason;
+  }
   for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
     for (const Json& container : fields::Member(status, list)) ReadWaiting(container, &facts);
   }
@@ -322,6 +320,16 @@ PodFacts ReadPod(const Json& pod) {
   FollowTheWorker(status, &facts);
   Prove(&facts, {});
   return facts;
+}
+
+const Json* DisruptionOf(const Json& pod) {
+  for (const Json& condition : fields::ListAt(pod, "/status/conditions")) {
+    if (fields::Text(condition, "type") == "DisruptionTarget" &&
+        fields::Text(condition, "status") == "True") {
+      return &condition;
+    }
+  }
+  return nullptr;
 }
 
 void Prove(PodFacts* facts, const planner::NodeEvidence& evidence) {

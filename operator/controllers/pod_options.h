@@ -4,13 +4,15 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "operator/controllers/sidecar_image.h"
+
 namespace ringmaster::controllers {
 
 // The container resources of the sidecar: `{"requests": {...}, "limits": {...}}`.
 nlohmann::json DefaultSidecarResources();
 
 struct PodOptions {
-  std::string sidecar_image = "ringmaster.dev/sidecar:latest";
+  std::string sidecar_image = kDefaultSidecarImage;
   std::string sidecar_target;  // RINGMASTER_OPERATOR; empty: not set
   std::string log_format;      // log format of sidecars; empty: their default
   bool gang_gate = false;      // pods wait for the operator before the scheduler places them
