@@ -229,6 +229,7 @@ bool World::Healthy(std::string* why) {
 }
 
 void World::TraceEnd() {
+  Trace([&] { return "status of the job: " + JobStatus(); });
   for (const auto& pod : pods_) {
     Trace([&] {
       std::string text = pod->uid + (pod->gone ? " gone" : "") + (pod->leaving ? " leaving" : "");

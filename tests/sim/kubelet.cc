@@ -77,6 +77,11 @@ bool World::JobIs(const std::string& condition) const {
   return job && HasCondition(**job, condition);
 }
 
+std::string World::JobStatus() const {
+  const auto job = api_->Get(kube::HorovodJobs(), kJob);
+  return job ? (**job)["status"].dump() : "";
+}
+
 // ---- What changes
 
 void World::OnApiChange(const kube::Resource& resource, const Change& change) {

@@ -385,6 +385,7 @@ class World {
   void SeeDeletion(int pod);
   void TellEnd(int pod);
   bool JobIs(const std::string& condition) const;
+  std::string JobStatus() const;
 
   // faults.cc
   void InjectFault();
