@@ -195,6 +195,7 @@ void World::DialOperator(int index, std::uint32_t life) {
   ToAgent(index, life, [this, index](Agent&) {
     SimPod& pod = *pods_[index];
     pod.to_operator.unsent.clear();
+    pod.to_operator.held_up = 0;
     pod.to_operator.number = next_operator_stream_++;
     operator_streams_[pod.to_operator.number] = index;
     pod.to_operator.begun = time_.now();
@@ -213,10 +214,17 @@ void World::CarryReport(int index) {
   time_.At(stream.reports, [this, index, number = stream.number] {
     OperatorStream& now = pods_[index]->to_operator;
     if (now.number != number || now.unsent.empty()) return;
-    if (!ReachesOperator(index)) return OperatorLoses(number, false);
-    const v1::SidecarReport report = std::move(now.unsent.front().report);
-    now.unsent.pop_front();
-    OperatorHears(index, number, report);
+    if (!ReachesOperator(index)) {
+      ++now.held_up;
+      return OperatorLoses(number, false);
+    }
+    // Whatever was held up on a stream that an operator takes after all comes first.
+    for (int left = 1 + std::exchange(now.held_up, 0); left > 0 && now.number == number; --left) {
+      if (now.unsent.empty()) return;
+      const v1::SidecarReport report = std::move(now.unsent.front().report);
+      now.unsent.pop_front();
+      OperatorHears(index, number, report);
+    }
   });
 }
 

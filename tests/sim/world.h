@@ -156,6 +156,7 @@ struct OperatorStream : rendezvous::ReportSink {
   std::uint64_t number = 0;  // 0: there is none
   Micros begun = 0;
   std::deque<rendezvous::QueuedReport> unsent;
+  int held_up = 0;                  // of `unsent`: their time has come, and no operator was there
   std::function<void()> carry;      // sets the newest on its way
   Micros reports = 0, notices = 0;  // each direction keeps its order
 };
