@@ -22,8 +22,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Clock = std::chrono::steady_clock;
 
-// A worker may exit 0 before the sidecar's `finish` is read.
-constexpr seconds kFinishGrace{1};
 // After a failure nothing is worth waiting for, but scripts may want to flush a log.
 constexpr seconds kFailureGrace{3};
 constexpr seconds kLongestWait{60};
@@ -65,6 +63,7 @@ int Launcher::Run() {
     }
     children_.output()->Pass(Clock::now());
     link_.Poll(Clock::now());
+    NoteSidecar();
     if (foreign_) foreign_->Poll(Clock::now());
     RunTimers();
     link_.Poll(Clock::now());  // what was decided just now goes out at once
@@ -107,11 +106,8 @@ void Launcher::HandleSignals() {
 
 void Launcher::RunTimers() {
   const TimePoint now = Clock::now();
-  for (int slot : slots_.TakeUnfinished(now)) {
-    if (shutdown_.ending()) continue;
-    LogError("worker ended before the job did: exit code 0 without shutdown() agreed by all ranks",
-             {{"slot", std::to_string(slot)}});
-    StopAll(1, kFailureGrace, "a worker ended before the job did");
+  for (const Unfinished& worker : slots_.TakeUnfinished(now)) {
+    if (!shutdown_.ending()) OnUnfinished(worker);
   }
   for (int slot : slots_.TakeRestarts(now)) StartWorker(slot);
   if (standby_.TakeStart(now)) StartStandby();
@@ -122,6 +118,22 @@ void Launcher::RunTimers() {
                             : "terminated, and no sidecar to drain");
   }
   if (shutdown_.TakeKill(now)) children_.SignalAll(SIGKILL);
+}
+
+void Launcher::OnUnfinished(const Unfinished& worker) {
+  // The operator sees how the pods of the others end, so it can tell whether the job has ended.
+  if (worker.unheard && slots_.AllIdle()) {
+    return StopAll(0, kFailureGrace, "all workers exited 0 while the sidecar was away");
+  }
+  LogError("worker ended before the job did: exit code 0 without shutdown() agreed by all ranks",
+           {{"slot", std::to_string(worker.slot)}});
+  StopAll(1, kFailureGrace, "a worker ended before the job did");
+}
+
+void Launcher::NoteSidecar() {
+  const bool connected = link_.fd() >= 0;
+  if (std::exchange(connected_, connected) == connected) return;
+  connected ? slots_.SidecarFound(Clock::now()) : slots_.SidecarLost(Clock::now());
 }
 
 // ---- Processes that stand still
@@ -162,7 +174,8 @@ void Launcher::OnWorkerExit(const ChildExit& exit, const ExitDecision& decision)
     return;
   }
   if (exit.exit_code == 0) {
-    slot.finish_by = Clock::now() + kFinishGrace;
+    const bool hears = options_.socket.empty() || link_.fd() >= 0;
+    slots_.ExitedWell(exit.child.slot, Clock::now(), hears);
     return;
   }
   Log("worker exited", {{"slot", std::to_string(exit.child.slot)},

@@ -35,6 +35,9 @@ class Launcher {
   void HandleSignals();
   void RunTimers();
 
+  void OnUnfinished(const Unfinished& worker);
+  // Whether there is a connection to the sidecar may have changed.
+  void NoteSidecar();
   void OnHalt(const Child& child);
   void OnExit(const ChildExit& exit);
   void OnWorkerExit(const ChildExit& exit, const ExitDecision& decision);
@@ -61,6 +64,7 @@ class Launcher {
   StandbySchedule standby_;
   Shutdown shutdown_;
   std::optional<ForeignSlots> foreign_;  // where the processes' collectives are not ours
+  bool connected_ = false;
   bool orphaned_ = false;
 };
 

@@ -39,12 +39,41 @@ TEST(SlotsTest, WhenTheJobFinishesIdleSlotsCloseAndNothingStarts) {
 TEST(SlotsTest, ATimeIsDueOnce) {
   Slots slots(2);
   slots[1].restart_at = kNow;
-  slots[0].finish_by = kNow + seconds(1);
+  slots.ExitedWell(0, kNow, /*connected=*/true);
   EXPECT_TRUE(slots.TakeRestarts(kNow - seconds(1)).empty());
   EXPECT_EQ(slots.TakeRestarts(kNow), std::vector<int>{1});
   EXPECT_TRUE(slots.TakeRestarts(kNow).empty());
-  EXPECT_EQ(slots.TakeUnfinished(kNow + seconds(1)), std::vector<int>{0});
+  EXPECT_EQ(slots.TakeUnfinished(kNow + seconds(1)), std::vector<Unfinished>{{.slot = 0}});
   EXPECT_EQ(slots.NextWake(), std::nullopt);
+}
+
+TEST(SlotsTest, ASidecarThatWasAwayHasTimeToHearThatTheJobEnds) {
+  Slots slots(2);
+  slots.ExitedWell(0, kNow, /*connected=*/true);
+  slots.SidecarLost(kNow);
+  EXPECT_TRUE(slots.TakeUnfinished(kNow + kFinishGrace).empty());
+  slots.SidecarFound(kNow + seconds(2));
+  EXPECT_TRUE(slots.TakeUnfinished(kNow + seconds(2) + kFinishGrace).empty());
+  const std::vector<Unfinished> unheard{{.slot = 0, .unheard = true}};
+  EXPECT_EQ(slots.TakeUnfinished(kNow + seconds(2) + kSidecarBack), unheard);
+}
+
+TEST(SlotsTest, ASidecarThatStaysAwayIsWaitedForOnlySoLong) {
+  Slots slots(1);
+  slots.ExitedWell(0, kNow, /*connected=*/false);
+  EXPECT_TRUE(slots.TakeUnfinished(kNow + kSidecarBack).empty());
+  const std::vector<Unfinished> unheard{{.slot = 0, .unheard = true}};
+  EXPECT_EQ(slots.TakeUnfinished(kNow + kSidecarAway), unheard);
+}
+
+TEST(SlotsTest, IdleIsWhereNothingRunsAndNothingIsToStart) {
+  Slots slots(2);
+  EXPECT_TRUE(slots.AllIdle());
+  slots[1].restart_at = kNow;
+  EXPECT_FALSE(slots.AllIdle());
+  slots[1].restart_at.reset();
+  slots[0].pid = 9;
+  EXPECT_FALSE(slots.AllIdle());
 }
 
 TEST(StandbyScheduleTest, AStandbyIsNeverStartedAgainAtOnce) {

@@ -21,6 +21,30 @@ bool Slots::AllClosed() const {
   return std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.closed; });
 }
 
+bool Slots::AllIdle() const {
+  return std::all_of(slots_.begin(), slots_.end(),
+                     [](const Slot& slot) { return slot.pid == 0 && !slot.restart_at; });
+}
+
+void Slots::ExitedWell(int slot, TimePoint now, bool connected) {
+  slots_[static_cast<size_t>(slot)].unheard = !connected;
+  slots_[static_cast<size_t>(slot)].finish_by = now + (connected ? kFinishGrace : kSidecarAway);
+}
+
+void Slots::SidecarLost(TimePoint now) {
+  for (Slot& slot : slots_) {
+    if (!slot.finish_by) continue;
+    slot.unheard = true;
+    slot.finish_by = now + kSidecarAway;
+  }
+}
+
+void Slots::SidecarFound(TimePoint now) {
+  for (Slot& slot : slots_) {
+    if (slot.finish_by) slot.finish_by = now + kSidecarBack;
+  }
+}
+
 std::vector<int> Slots::TakeRestarts(TimePoint now) {
   std::vector<int> due;
   for (size_t i = 0; i < slots_.size(); ++i) {
@@ -29,10 +53,11 @@ std::vector<int> Slots::TakeRestarts(TimePoint now) {
   return due;
 }
 
-std::vector<int> Slots::TakeUnfinished(TimePoint now) {
-  std::vector<int> due;
+std::vector<Unfinished> Slots::TakeUnfinished(TimePoint now) {
+  std::vector<Unfinished> due;
   for (size_t i = 0; i < slots_.size(); ++i) {
-    if (TakeDue(&slots_[i].finish_by, now)) due.push_back(static_cast<int>(i));
+    if (!TakeDue(&slots_[i].finish_by, now)) continue;
+    due.push_back({.slot = static_cast<int>(i), .unheard = slots_[i].unheard});
   }
   return due;
 }

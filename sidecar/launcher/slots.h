@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -14,6 +15,11 @@
 
 namespace ringmaster::launcher {
 
+// A worker may exit 0 before the sidecar's `finish` is read.
+inline constexpr std::chrono::seconds kFinishGrace{1};
+// A sidecar that is away, or has just come back, has yet to hear from others that the job ends.
+inline constexpr std::chrono::seconds kSidecarAway{30}, kSidecarBack{10};
+
 struct Slot {
   uint64_t incarnation = 0;
   pid_t pid = 0;  // 0: none runs
@@ -21,6 +27,14 @@ struct Slot {
   bool closed = false;  // nothing will run here again
   std::optional<TimePoint> restart_at;
   std::optional<TimePoint> finish_by;  // it exited 0; by then the job finishes
+  bool unheard = false;  // since it exited 0 there was a time without a connection to the sidecar
+};
+
+// The worker of a slot exited 0, and it was not heard in time that the job finishes.
+struct Unfinished {
+  int slot = 0;
+  bool unheard = false;  // perhaps it finishes, and the sidecar could not say so
+  friend bool operator==(const Unfinished&, const Unfinished&) = default;
 };
 
 class Slots {
@@ -32,9 +46,16 @@ class Slots {
   void CloseIdle();
   void CloseAll();
   bool AllClosed() const;
+  // No process runs, and none is to be started.
+  bool AllIdle() const;
+  // The slot's worker exited 0: the job is about to finish, which the sidecar says.
+  void ExitedWell(int slot, TimePoint now, bool connected);
+  // The connection to the sidecar has broken, or has been made.
+  void SidecarLost(TimePoint now);
+  void SidecarFound(TimePoint now);
   // Slots whose time has come; they are not due again.
   std::vector<int> TakeRestarts(TimePoint now);
-  std::vector<int> TakeUnfinished(TimePoint now);
+  std::vector<Unfinished> TakeUnfinished(TimePoint now);
   std::optional<TimePoint> NextWake() const;
 
  private:

@@ -12,7 +12,6 @@ namespace {
 
 constexpr Micros kFirstBackoff = 50 * kMs, kLastBackoff = 1000 * kMs;
 constexpr Micros kGrace = 8 * kSecond;
-constexpr std::chrono::seconds kFinishGrace{1};
 constexpr Micros kFailureGrace = 3 * kSecond;
 
 }  // namespace
@@ -29,6 +28,7 @@ void World::LauncherConnect(int index) {
     return;
   }
   launcher.backoff = 0;
+  launcher.slots.SidecarFound(LauncherNow());
   json running = json::array();
   for (const Child& child : launcher.children) {
     running.push_back({{"slot", child.slot},
@@ -55,6 +55,8 @@ void World::LauncherClosed(int index, std::uint64_t stream) {
   Launcher& launcher = pods_[index]->launcher;
   if (launcher.stream != stream) return;
   launcher.stream = 0;
+  launcher.slots.SidecarLost(LauncherNow());
+  LauncherSleeps(index);
   // A sidecar takes its workers for dead with it if it stays away for longer and theirs close, too.
   time_.After(random_.Between(kFirstBackoff, 4 * kFirstBackoff),
               [this, index] { LauncherConnect(index); });
@@ -140,10 +142,14 @@ void World::RunLauncherTimers(int index) {
   Launcher& launcher = pods_[index]->launcher;
   if (pods_[index]->gone || launcher.ended) return;
   const launcher::TimePoint now = LauncherNow();
-  for (const int slot : launcher.slots.TakeUnfinished(now)) {
+  for (const launcher::Unfinished& worker : launcher.slots.TakeUnfinished(now)) {
     if (launcher.ending()) continue;
-    Trace([&] { return pods_[index]->uid + "/" + std::to_string(slot) + " ended too soon"; });
-    StopAll(index, 1, kFailureGrace);
+    const bool may_be_right = worker.unheard && launcher.slots.AllIdle();
+    Trace([&] {
+      return pods_[index]->uid + "/" + std::to_string(worker.slot) +
+             (may_be_right ? " ended, and no word of the job's end" : " ended too soon");
+    });
+    StopAll(index, may_be_right ? 0 : 1, kFailureGrace);
   }
   for (const int slot : launcher.slots.TakeRestarts(now)) StartWorker(index, slot);
   if (launcher.standby.TakeStart(now)) StartStandby(index);
@@ -262,7 +268,7 @@ void World::OnWorkerExit(int index, const Child& child, int code,
     return;
   }
   if (code == 0) {
-    slot.finish_by = LauncherNow() + kFinishGrace;
+    launcher.slots.ExitedWell(child.slot, LauncherNow(), launcher.stream != 0);
   } else if (decision.action == failure_policy::Action::kRestartWorker) {
     Restart(index, child);
   } else {
