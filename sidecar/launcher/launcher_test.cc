@@ -130,8 +130,10 @@ TEST_F(LauncherTest, RulesRestartOrIgnore) {
 
 TEST_F(LauncherTest, ExitZeroWithoutFinishIsAFault) {
   Listen();
-  Start("exit 0");
-  Accept();
+  ASSERT_EQ(mkfifo(Path("gate").c_str(), 0600), 0);
+  Start("read line < $DIR/gate; exit 0");
+  Accept();  // one that is not connected is waited for
+  std::ofstream(Path("gate")) << "go\n";
   EXPECT_EQ(Await("exited")["exitCode"], 0);
   EXPECT_EQ(ExitCode(), 1);
   EXPECT_NE(Log().find("ringmaster-launcher: error: worker ended before the job did"),
