@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "operator/api/sidecar_image.h"
 #include "operator/controllers/pod_options.h"
-#include "operator/controllers/sidecar_image.h"
 #include "operator/kube/kube_api.h"
 #include "operator/scheduler/node_calls.h"
 
@@ -28,7 +28,7 @@ struct OperatorOptions {
   std::string listen = "0.0.0.0:0";  // gRPC: host:port, or unix:/path
   // Address for sidecars (RINGMASTER_OPERATOR); empty: `listen` as bound.
   std::string sidecar_target;
-  std::string sidecar_image = controllers::kDefaultSidecarImage;
+  std::string sidecar_image = api::kDefaultSidecarImage;
   std::string sidecar_log_format;  // empty: text
   std::string ring_key_file;  // one for all jobs, on this machine; empty: none, or in their Secrets
   // One for all jobs, in their Secrets; empty: each job has its own, or that of the file.

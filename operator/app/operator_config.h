@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "operator/controllers/sidecar_image.h"
+#include "operator/api/sidecar_image.h"
 
 namespace ringmaster::app {
 
@@ -13,7 +13,7 @@ struct OperatorConfig {
   std::string kubeconfig;
   std::string listen = "0.0.0.0:9443";  // gRPC, for sidecars: host:port or unix:/path
   std::string sidecar_target;           // address for sidecars; empty: `listen`
-  std::string sidecar_image = controllers::kDefaultSidecarImage;
+  std::string sidecar_image = api::kDefaultSidecarImage;
   std::string watch_namespaces;           // separated by commas; empty: all
   std::string sidecar_image_pull_policy;  // empty: Kubernetes' default
   std::string sidecar_resources;          // JSON; empty: the default

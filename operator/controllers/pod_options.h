@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "operator/controllers/sidecar_image.h"
+#include "operator/api/sidecar_image.h"
 
 namespace ringmaster::controllers {
 
@@ -12,7 +12,7 @@ namespace ringmaster::controllers {
 nlohmann::json DefaultSidecarResources();
 
 struct PodOptions {
-  std::string sidecar_image = kDefaultSidecarImage;
+  std::string sidecar_image = api::kDefaultSidecarImage;
   std::string sidecar_target;  // RINGMASTER_OPERATOR; empty: not set
   std::string log_format;      // log format of sidecars; empty: their default
   bool gang_gate = false;      // pods wait for the operator before the scheduler places them

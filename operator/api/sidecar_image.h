@@ -1,8 +1,8 @@
 // The image of our containers where nobody names another one.
 #pragma once
 
-namespace ringmaster::controllers {
+namespace ringmaster::api {
 
 inline constexpr char kDefaultSidecarImage[] = "ringmaster.dev/sidecar:latest";
 
-}  // namespace ringmaster::controllers
+}  // namespace ringmaster::api
