@@ -21,7 +21,7 @@
 #else
 #define RM_THREAD_ANNOTATION(x)
 #endif
-// Abseil, which gRPC's headers include, has these three by the same names and with the same meaning.
+// Abseil, which gRPC's headers include, has these three, too, with the same meaning.
 #ifndef GUARDED_BY
 #define GUARDED_BY(x) RM_THREAD_ANNOTATION(guarded_by(x))
 #define PT_GUARDED_BY(x) RM_THREAD_ANNOTATION(pt_guarded_by(x))
