@@ -117,6 +117,19 @@ TEST(CantJoinTest, MembersWithoutStateAndPodsOfAJobThatBeginsCanDoWithoutIt) {
   EXPECT_EQ(Plan(begins.in).status.Find("CantJoin"), nullptr);
 }
 
+TEST(CantJoinTest, AWorkerThatWasStartedAgainInAPodOfTheViewIsNamed) {
+  World world = World::Training(2);
+  auto& workers = world.Sidecar(1).candidate.workers;
+  for (auto& worker : workers) worker.loads = false;
+  workers[0].incarnation = 2;
+  const Decision out = Plan(world.in);
+  ASSERT_TRUE(out.status.Is("CantJoin"));
+  EXPECT_THAT(out.status.Find("CantJoin")->message,
+              testing::StartsWith("worker 0 of digits-worker-1 can't join those who train: "));
+  workers[0].loads = true;
+  EXPECT_EQ(Plan(world.in).status.Find("CantJoin"), nullptr) << "it waits for its turn";
+}
+
 TEST(ScheduledTest, HoldsWhenAllHaveANode) {
   World world(2);
   world.Running(0).Pending(1);
