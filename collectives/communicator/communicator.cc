@@ -267,8 +267,9 @@ Status Communicator::Create(Endpoint* endpoint, const CommunicatorOptions& optio
   Status status = impl == nullptr ? Status() : impl->listener().Begin(options.epoch);
   if (!status.ok()) return status;
   auto built = std::make_unique<communicator::CommunicatorImpl>(impl, options);
-  std::stop_callback on_stop(options.stop,
-                             [&] { built->Abort("stopped while the view was built"); });
+  // By its address: a stop may come while `built` is given away.
+  std::stop_callback on_stop(
+      options.stop, [view = built.get()] { view->Abort("stopped while the view was built"); });
   status = built->Build(impl, options);
   if (status.ok()) *out = std::move(built);
   return status;

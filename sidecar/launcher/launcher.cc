@@ -174,8 +174,7 @@ void Launcher::OnWorkerExit(const ChildExit& exit, const ExitDecision& decision)
     return;
   }
   if (exit.exit_code == 0) {
-    const bool hears = options_.socket.empty() || link_.fd() >= 0;
-    slots_.ExitedWell(exit.child.slot, Clock::now(), hears);
+    slots_.ExitedWell(exit.child.slot, Clock::now());
     return;
   }
   Log("worker exited", {{"slot", std::to_string(exit.child.slot)},

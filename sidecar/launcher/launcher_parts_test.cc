@@ -39,7 +39,7 @@ TEST(SlotsTest, WhenTheJobFinishesIdleSlotsCloseAndNothingStarts) {
 TEST(SlotsTest, ATimeIsDueOnce) {
   Slots slots(2);
   slots[1].restart_at = kNow;
-  slots.ExitedWell(0, kNow, /*connected=*/true);
+  slots.ExitedWell(0, kNow);
   EXPECT_TRUE(slots.TakeRestarts(kNow - seconds(1)).empty());
   EXPECT_EQ(slots.TakeRestarts(kNow), std::vector<int>{1});
   EXPECT_TRUE(slots.TakeRestarts(kNow).empty());
@@ -49,7 +49,7 @@ TEST(SlotsTest, ATimeIsDueOnce) {
 
 TEST(SlotsTest, ASidecarThatWasAwayHasTimeToHearThatTheJobEnds) {
   Slots slots(2);
-  slots.ExitedWell(0, kNow, /*connected=*/true);
+  slots.ExitedWell(0, kNow);
   slots.SidecarLost(kNow);
   EXPECT_TRUE(slots.TakeUnfinished(kNow + kFinishGrace).empty());
   slots.SidecarFound(kNow + seconds(2));
@@ -60,10 +60,18 @@ TEST(SlotsTest, ASidecarThatWasAwayHasTimeToHearThatTheJobEnds) {
 
 TEST(SlotsTest, ASidecarThatStaysAwayIsWaitedForOnlySoLong) {
   Slots slots(1);
-  slots.ExitedWell(0, kNow, /*connected=*/false);
+  slots.SidecarLost(kNow - seconds(1));
+  slots.ExitedWell(0, kNow);
   EXPECT_TRUE(slots.TakeUnfinished(kNow + kSidecarBack).empty());
   const std::vector<Unfinished> unheard{{.slot = 0, .unheard = true}};
   EXPECT_EQ(slots.TakeUnfinished(kNow + kSidecarAway), unheard);
+}
+
+TEST(SlotsTest, BeforeTheFirstConnectionNobodyHasAgreedToAnEnd) {
+  Slots slots(1);
+  slots.ExitedWell(0, kNow);
+  slots.SidecarFound(kNow);
+  EXPECT_EQ(slots.TakeUnfinished(kNow + kFinishGrace), std::vector<Unfinished>{{.slot = 0}});
 }
 
 TEST(SlotsTest, IdleIsWhereNothingRunsAndNothingIsToStart) {

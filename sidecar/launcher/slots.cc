@@ -1,6 +1,7 @@
 #include "sidecar/launcher/slots.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ringmaster::launcher {
 
@@ -26,12 +27,13 @@ bool Slots::AllIdle() const {
                      [](const Slot& slot) { return slot.pid == 0 && !slot.restart_at; });
 }
 
-void Slots::ExitedWell(int slot, TimePoint now, bool connected) {
-  slots_[static_cast<size_t>(slot)].unheard = !connected;
-  slots_[static_cast<size_t>(slot)].finish_by = now + (connected ? kFinishGrace : kSidecarAway);
+void Slots::ExitedWell(int slot, TimePoint now) {
+  slots_[static_cast<size_t>(slot)].unheard = sidecar_lost_;
+  slots_[static_cast<size_t>(slot)].finish_by = now + (sidecar_lost_ ? kSidecarAway : kFinishGrace);
 }
 
 void Slots::SidecarLost(TimePoint now) {
+  sidecar_lost_ = true;
   for (Slot& slot : slots_) {
     if (!slot.finish_by) continue;
     slot.unheard = true;
@@ -40,6 +42,7 @@ void Slots::SidecarLost(TimePoint now) {
 }
 
 void Slots::SidecarFound(TimePoint now) {
+  if (!std::exchange(sidecar_lost_, false)) return;
   for (Slot& slot : slots_) {
     if (slot.finish_by) slot.finish_by = now + kSidecarBack;
   }

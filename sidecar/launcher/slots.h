@@ -27,7 +27,7 @@ struct Slot {
   bool closed = false;  // nothing will run here again
   std::optional<TimePoint> restart_at;
   std::optional<TimePoint> finish_by;  // it exited 0; by then the job finishes
-  bool unheard = false;  // since it exited 0 there was a time without a connection to the sidecar
+  bool unheard = false;                // it exited 0 while the sidecar was away, or shortly before
 };
 
 // The worker of a slot exited 0, and it was not heard in time that the job finishes.
@@ -49,8 +49,9 @@ class Slots {
   // No process runs, and none is to be started.
   bool AllIdle() const;
   // The slot's worker exited 0: the job is about to finish, which the sidecar says.
-  void ExitedWell(int slot, TimePoint now, bool connected);
-  // The connection to the sidecar has broken, or has been made.
+  void ExitedWell(int slot, TimePoint now);
+  // The connection to the sidecar has broken, or has been made, perhaps for the first time. Before
+  // that a worker can't have agreed to anything.
   void SidecarLost(TimePoint now);
   void SidecarFound(TimePoint now);
   // Slots whose time has come; they are not due again.
@@ -60,6 +61,7 @@ class Slots {
 
  private:
   std::vector<Slot> slots_;
+  bool sidecar_lost_ = false;  // there was a connection to it
 };
 
 // True once its time has come; it is reset then.

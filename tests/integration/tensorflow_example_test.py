@@ -28,7 +28,7 @@ def with_version(version):
 def test_the_manifest_trains_a_loop_of_tensorflow_2_on_four_workers():
     done = harness.ringmaster("run", "tensorflow2-job.yaml", cwd=EXAMPLE, timeout=300, **with_version(OLDEST))  # four imports of TensorFlow
     assert done.returncode == 0, done.stdout + done.stderr
-    assert accuracy_of(done.stdout) > 0.9, done.stdout
+    assert accuracy_of(done.stdout) > 0.8, done.stdout
     assert "4 workers in 2 pods" in done.stdout + done.stderr
 
 

@@ -268,7 +268,7 @@ void World::OnWorkerExit(int index, const Child& child, int code,
     return;
   }
   if (code == 0) {
-    launcher.slots.ExitedWell(child.slot, LauncherNow(), launcher.stream != 0);
+    launcher.slots.ExitedWell(child.slot, LauncherNow());
   } else if (decision.action == failure_policy::Action::kRestartWorker) {
     Restart(index, child);
   } else {
