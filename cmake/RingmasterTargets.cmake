@@ -60,12 +60,12 @@ add_custom_target(sanitized_tests)
 
 # LABELS: unit (default) | sim | integration | e2e | python. TIMEOUT in seconds, for the whole file.
 # ON_EVERY_SERVER: its tests (operator/local/testing/conformance.h) pass on a real API server too: tests/conformance sees to it.
-# SANITIZED: it has threads (or parses what strangers send): hack/test runs it under asan and tsan too.
+# SANITIZED: it has threads (or parses what strangers send): hack/test runs it under asan and tsan too. ASAN: one thread, so under asan only.
 function(rm_test name)
   if(NOT RINGMASTER_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "SANITIZED;ON_EVERY_SERVER" "TIMEOUT" "SRCS;DEPS;LABELS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "SANITIZED;ASAN;ON_EVERY_SERVER" "TIMEOUT" "SRCS;DEPS;LABELS;ARGS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -75,7 +75,7 @@ function(rm_test name)
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
-  if(ARG_SANITIZED)
+  if(ARG_SANITIZED OR (ARG_ASAN AND NOT RINGMASTER_SANITIZE STREQUAL "thread"))
     list(APPEND ARG_LABELS sanitized)
     add_dependencies(sanitized_tests ${name})
   endif()

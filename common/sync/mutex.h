@@ -7,6 +7,7 @@
 //   MutexLock lock(&mu_);
 //   while (events_.empty()) changed_.Wait(&mu_);
 //
+//
 // Headers only, the standard library only: the collectives library uses them too.
 #pragma once
 
@@ -21,20 +22,17 @@
 #else
 #define RM_THREAD_ANNOTATION(x)
 #endif
-// Abseil, which gRPC's headers include, has these three, too, with the same meaning.
-#ifndef GUARDED_BY
-#define GUARDED_BY(x) RM_THREAD_ANNOTATION(guarded_by(x))
-#define PT_GUARDED_BY(x) RM_THREAD_ANNOTATION(pt_guarded_by(x))
-#define NO_THREAD_SAFETY_ANALYSIS RM_THREAD_ANNOTATION(no_thread_safety_analysis)
-#endif
 #define CAPABILITY(x) RM_THREAD_ANNOTATION(capability(x))
 #define SCOPED_CAPABILITY RM_THREAD_ANNOTATION(scoped_lockable)
+#define GUARDED_BY(x) RM_THREAD_ANNOTATION(guarded_by(x))
+#define PT_GUARDED_BY(x) RM_THREAD_ANNOTATION(pt_guarded_by(x))
 #define REQUIRES(...) RM_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
 #define ACQUIRE(...) RM_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
 #define TRY_ACQUIRE(...) RM_THREAD_ANNOTATION(try_acquire_capability(__VA_ARGS__))
 #define RELEASE(...) RM_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
 #define EXCLUDES(...) RM_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 #define ASSERT_CAPABILITY(x) RM_THREAD_ANNOTATION(assert_capability(x))
+#define NO_THREAD_SAFETY_ANALYSIS RM_THREAD_ANNOTATION(no_thread_safety_analysis)
 
 namespace ringmaster::sync {
 
