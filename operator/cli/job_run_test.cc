@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "operator/cli/table.h"
+#include "operator/cli/testing/sidecar_in_view.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -36,19 +37,6 @@ Json Pod(const std::string& name, const std::string& phase, int exit_code = 0) {
         Json::array({{{"state", {{"terminated", {{"exitCode", exit_code}}}}}}});
   }
   return pod;
-}
-
-inspection::SidecarStatus View(uint64_t epoch, const char* reason, int ranks) {
-  inspection::SidecarStatus status;
-  status.pod = "p0";
-  status.epoch = epoch;
-  status.view_reason = reason;
-  status.step = 40;
-  for (int i = 0; i < ranks; ++i) {
-    status.pods.push_back("p" + std::to_string(i));
-    status.ranks.push_back({status.pods.back(), 0, 1});
-  }
-  return status;
 }
 
 class JobRunTest : public testing::Test {

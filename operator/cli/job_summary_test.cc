@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "operator/cli/testing/sidecar_in_view.h"
+
 namespace ringmaster::cli {
 namespace {
 
@@ -21,19 +23,6 @@ Json Job() {
       {"metadata", {{"name", "digits"}, {"namespace", "default"}}},
       {"status",
        {{"conditions", {{{"type", "Succeeded"}, {"status", "True"}, {"message", "in words"}}}}}}};
-}
-
-inspection::SidecarStatus View(uint64_t epoch, const char* reason, int ranks) {
-  inspection::SidecarStatus status;
-  status.pod = "p0";
-  status.epoch = epoch;
-  status.view_reason = reason;
-  status.step = 40;
-  for (int i = 0; i < ranks; ++i) {
-    status.pods.push_back("p" + std::to_string(i));
-    status.ranks.push_back({status.pods.back(), 0, 1});
-  }
-  return status;
 }
 
 class JobSummaryTest : public testing::Test {

@@ -205,7 +205,7 @@ void ForeignSlots::OnExit(const ChildExit& exit) {
     seat.stand_in->Stopped();
   } else if (exit.exit_code == 0) {
     parts_.link->Send(ForeignExitedFrame(exit, {}));
-    slot.finish_by = Clock::now() + kUntilFinish;
+    parts_.slots->ExitedWell(exit.child.slot, Clock::now(), kUntilFinish);
     seat.stand_in->Finished();
   } else {
     OnFailure(&seat, exit);

@@ -27,9 +27,9 @@ bool Slots::AllIdle() const {
                      [](const Slot& slot) { return slot.pid == 0 && !slot.restart_at; });
 }
 
-void Slots::ExitedWell(int slot, TimePoint now) {
+void Slots::ExitedWell(int slot, TimePoint now, std::chrono::seconds grace) {
   slots_[static_cast<size_t>(slot)].unheard = sidecar_lost_;
-  slots_[static_cast<size_t>(slot)].finish_by = now + (sidecar_lost_ ? kSidecarAway : kFinishGrace);
+  slots_[static_cast<size_t>(slot)].finish_by = now + (sidecar_lost_ ? kSidecarAway : grace);
 }
 
 void Slots::SidecarLost(TimePoint now) {

@@ -48,8 +48,8 @@ class Slots {
   bool AllClosed() const;
   // No process runs, and none is to be started.
   bool AllIdle() const;
-  // The slot's worker exited 0: the job is about to finish, which the sidecar says.
-  void ExitedWell(int slot, TimePoint now);
+  // The slot's worker exited 0: the job is about to finish, which the sidecar says within `grace`.
+  void ExitedWell(int slot, TimePoint now, std::chrono::seconds grace = kFinishGrace);
   // The connection to the sidecar has broken, or has been made, perhaps for the first time. Before
   // that a worker can't have agreed to anything.
   void SidecarLost(TimePoint now);

@@ -280,7 +280,7 @@ class Job:
     def __init__(self, folder, command, size, environ=None, spares=(), python=None, rests=True,
                  start_process=start_process):
         """`python`: the workers' interpreter. It gets what it needs of `environ`'s PYTHONPATH.
-        `start_process`: used instead of start_process() below.
+        `start_process`: starts a worker, as the function of that name does.
         """
         self.command = [python or sys.executable] + command
         self._start_process = start_process

@@ -57,17 +57,20 @@ class _Template:
 
     def fork(self, argv, log, environ):
         self._channel.sendall(json.dumps({"argv": argv, "environ": environ, "log": log}).encode())
+        deadline = time.monotonic() + DEADLINE
         pid = None
         while pid is None:
+            assert time.monotonic() < deadline, "the template starts no worker"
             pid = self._hear(DEADLINE)
-            assert pid is not None or self._process.poll() is None, "the template has ended"
         return _Worker(self, pid)
 
     def _hear(self, seconds):
         """Reads one message; the pid of a worker that has been started, else None."""
         if not select.select([self._channel], [], [], seconds)[0]:
             return None
-        message = json.loads(self._channel.recv(4096) or b"{}")
+        received = self._channel.recv(4096)
+        assert received, "the template has ended, with %s" % self._process.wait(DEADLINE)
+        message = json.loads(received)
         if "ended" in message:
             self._ended[message["ended"]] = message["status"]
         return message.get("started")
