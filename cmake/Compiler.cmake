@@ -22,7 +22,7 @@ if(RINGMASTER_SANITIZE)
   add_compile_options(-fsanitize=${RINGMASTER_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${RINGMASTER_SANITIZE})
 endif()
-if(RINGMASTER_FUZZ)
+if(RINGMASTER_FUZZ AND RINGMASTER_SANITIZE)  # not in the preset fuzz-coverage, which only runs what is in the corpora
   add_compile_options(-fsanitize=fuzzer-no-link)  # what is fuzzed tells which branches it takes
 endif()
 

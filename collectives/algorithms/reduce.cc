@@ -23,7 +23,7 @@ extern const KernelTable kTable;
 namespace {
 
 #if defined(__x86_64__)
-// Not every compiler's __builtin_cpu_supports knows it.
+// Asks the processor itself: not every compiler's __builtin_cpu_supports knows "f16c".
 bool HasF16c() {
   unsigned a, b, c, d;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
@@ -65,6 +65,10 @@ int OpIndex(rm_op op) {
 void Reduce(void* dst, std::span<const void* const> srcs, size_t count, rm_dtype dtype, rm_op op,
             int divisor) {
   const TypeKernels& kernels = KernelsFor(dtype);
+  if (divisor > 1 && kernels.average != nullptr && OpIndex(op) == OpIndex(RM_SUM)) {
+    kernels.average(dst, srcs.data(), static_cast<int>(srcs.size()), count, divisor);
+    return;
+  }
   kernels.reduce[OpIndex(op)](dst, srcs.data(), static_cast<int>(srcs.size()), count);
   if (divisor > 1) kernels.divide(dst, count, divisor);
 }

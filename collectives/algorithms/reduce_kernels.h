@@ -1,6 +1,6 @@
 // The loops of reduce.cc, compiled once for each instruction set: each .cc file defines RM_KERNELS
-// as a namespace of its own and includes this. Nothing of the standard library's templates here:
-// the linker might keep the copy that was compiled for a newer processor.
+// as a namespace of its own and includes this. No template of the standard library may be used
+// here: the linker keeps one copy of it, perhaps the one that was compiled for a newer processor.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@
 namespace ringmaster::algorithms::RM_KERNELS {
 namespace {
 
-// Elements kept in the first-level cache while many sources are added.
+// How many elements are kept in the first-level cache while many sources are added.
 constexpr size_t kBlock = 1024;
 
 template <typename T>
@@ -33,7 +33,7 @@ template <>
 struct Unsigned<int8_t> {
   using type = uint8_t;
 };
-// As int their products overflow.
+// Computed as int, which 16-bit types are promoted to, a product could overflow.
 template <>
 struct Unsigned<int16_t> {
   using type = uint32_t;
@@ -78,7 +78,7 @@ struct Max {
   }
 };
 
-// Of bool, a byte.
+// The operations of bool, which is a byte: see Bool().
 struct Any {
   template <typename T>
   static T Do(T a, T b) {
@@ -146,6 +146,8 @@ void ReducePlain(void* dst_bytes, const void* const* src_bytes, int n, size_t co
 // ---- 16-bit floats: added up as float ----
 
 struct BFloat16 {
+  // It has the range of float, whose sum may be infinite although the average isn't.
+  static constexpr bool kDividesFirst = true;
   static void Load(float* to, const uint16_t* from, size_t n) {
     RM_LOOP
     for (size_t i = 0; i < n; ++i) to[i] = element::BFloat16ToFloat(from[i]);
@@ -157,6 +159,7 @@ struct BFloat16 {
 };
 
 struct Float16 {
+  static constexpr bool kDividesFirst = false;
   static void Load(float* to, const uint16_t* from, size_t n) {
     size_t i = 0;
 #if defined(__F16C__)
@@ -195,6 +198,29 @@ void ReduceHalf(void* dst_bytes, const void* const* src_bytes, int n, size_t cou
       Format::Load(next, src(k) + at, m);
       RM_LOOP
       for (size_t i = 0; i < m; ++i) sum[i] = Op::template Do<float>(sum[i], next[i]);
+    }
+    Format::Store(dst + at, sum, m);
+  }
+}
+
+template <typename Format>
+void AverageHalf(void* dst_bytes, const void* const* src_bytes, int n, size_t count, int divisor) {
+  uint16_t* dst = static_cast<uint16_t*>(dst_bytes);
+  const float d = static_cast<float>(divisor), factor = Format::kDividesFirst ? 1.0f / d : 1.0f;
+  float sum[kBlock], next[kBlock];
+  for (size_t at = 0; at < count; at += kBlock) {
+    size_t m = count - at < kBlock ? count - at : kBlock;
+    Format::Load(sum, static_cast<const uint16_t*>(src_bytes[0]) + at, m);
+    RM_LOOP
+    for (size_t i = 0; i < m; ++i) sum[i] *= factor;
+    for (int k = 1; k < n; ++k) {
+      Format::Load(next, static_cast<const uint16_t*>(src_bytes[k]) + at, m);
+      RM_LOOP
+      for (size_t i = 0; i < m; ++i) sum[i] += next[i] * factor;
+    }
+    if (!Format::kDividesFirst) {
+      RM_LOOP
+      for (size_t i = 0; i < m; ++i) sum[i] /= d;
     }
     Format::Store(dst + at, sum, m);
   }
@@ -248,20 +274,23 @@ void DivideHalf(void* data_bytes, size_t count, int divisor) {
 template <typename T>
 constexpr TypeKernels Plain(DivideFn divide) {
   return {{ReducePlain<T, Sum>, ReducePlain<T, Min>, ReducePlain<T, Max>, ReducePlain<T, Product>},
-          divide};
+          divide,
+          nullptr};
 }
 
 constexpr TypeKernels Bool() {
   return {{ReducePlain<uint8_t, Any>, ReducePlain<uint8_t, All>, ReducePlain<uint8_t, Any>,
            ReducePlain<uint8_t, All>},
-          DivideNothing};
+          DivideNothing,
+          nullptr};
 }
 
 template <typename Format>
 constexpr TypeKernels Half() {
   return {{ReduceHalf<Format, Sum>, ReduceHalf<Format, Min>, ReduceHalf<Format, Max>,
            ReduceHalf<Format, Product>},
-          DivideHalf<Format>};
+          DivideHalf<Format>,
+          AverageHalf<Format>};
 }
 
 }  // namespace

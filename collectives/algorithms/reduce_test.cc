@@ -121,8 +121,8 @@ double HalfValue(uint16_t bits) {
   return bits & 0x8000 ? -value : value;
 }
 
-// All 65,536 halves plus zero give themselves: both conversions are exact, whatever instructions do
-// them.
+// Each of the 65,536 halves plus zero gives itself: both conversions are exact, whichever
+// instructions make them.
 TEST(Reduce, EveryHalfSurvivesTheWayThroughFloat) {
   std::vector<uint16_t> all(65536), zeros(65536, 0x8000);
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint16_t>(i);
@@ -164,10 +164,32 @@ TEST(Reduce, PortableAndFastHalfSumsAreTheSameBits) {
   }
 }
 
-// 2048 + 1 + 1 as halves: rounding after each step would stay at 2048.
+// 2048 + 1 + 1 as halves: with rounding after each step the sum would stay at 2048.
 TEST(Reduce, HalvesAreAddedUpAsFloatAndRoundedOnce) {
   std::vector<std::vector<uint16_t>> inputs = {{0x6800}, {0x3c00}, {0x3c00}};
   EXPECT_EQ(HalfValue(ReduceAll(inputs, RM_FLOAT16, RM_SUM)[0]), 2050);
+}
+
+// 40000 as fp16, whose sum is infinite, and bf16s near the greatest float.
+TEST(Reduce, HalvesWhoseSumOverflowsHaveARightAverage) {
+  const struct {
+    rm_dtype dtype;
+    uint16_t value;
+  } cases[] = {{RM_FLOAT16, 0x78e2}, {RM_BFLOAT16, 0x7f00}};
+  for (const auto& one : cases) {
+    for (size_t sources : {2, 3, 4, 7}) {
+      std::vector<std::vector<uint16_t>> inputs(sources, std::vector<uint16_t>(1500, one.value));
+      const int divisor = static_cast<int>(sources);
+      const auto fast = ReduceAll(inputs, one.dtype, RM_AVERAGE, divisor);
+      std::vector<const void*> from;
+      for (const auto& input : inputs) from.push_back(input.data());
+      std::vector<uint16_t> portable(1500);
+      kernels_base::kTable.types[one.dtype].average(portable.data(), from.data(), divisor, 1500,
+                                                    divisor);
+      EXPECT_EQ(fast, inputs[0]) << sources;
+      EXPECT_EQ(portable, inputs[0]) << sources;
+    }
+  }
 }
 
 }  // namespace

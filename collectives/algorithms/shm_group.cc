@@ -22,7 +22,8 @@ constexpr size_t kLine = 64;
 // A reduced block is copied to the others while it is in the first-level cache.
 constexpr size_t kCopyBlock = 16 << 10;
 
-// In one shot every rank reads every other's data: the more ranks, the sooner slices pay.
+// In one shot every rank reads the data of all others: the more ranks there are, the smaller are
+// the messages for which slices pay.
 size_t SmallBytes(size_t ranks) {
   return std::max<size_t>(2048, kSmallSlotBytes / std::max<size_t>(1, ranks / 2));
 }
@@ -33,7 +34,7 @@ struct Slice {
   size_t begin, count;  // elements
 };
 
-// The part of `count` elements that rank `k` of `n` reduces; borders lie on cache lines.
+// The part of `count` elements that rank `k` of `n` reduces. Its borders lie on cache lines.
 Slice SliceOf(size_t count, size_t element_bytes, int k, size_t n) {
   size_t align = kLine / element_bytes;
   size_t each = ((count + n - 1) / n + align - 1) / align * align;
@@ -50,7 +51,7 @@ struct ShmGroup::Staged {
   size_t element_bytes;
   size_t chunk_count;  // elements of a full chunk
   Reduction how;
-  uint64_t first;  // counter of chunk 0
+  uint64_t first;  // number of its chunk 0
   bool copy_out;   // this rank needs the others' slices
 
   size_t chunks() const { return (count + chunk_count - 1) / chunk_count; }
@@ -112,8 +113,8 @@ Status ShmGroup::StagedAllreduce(const void* in, void* out, size_t count, const 
              how,
              chunk_,
              !only_first || peers_.self() == 0};
-  // The next chunk is staged before this one is waited for: with three slots that costs no further
-  // wait.
+  // The next chunk is staged before this one is waited for. With three slots that needs no
+  // additional wait.
   Status status = Stage(job, 0);
   for (size_t i = 0; status.ok() && i < job.chunks(); ++i) {
     if (i + 1 < job.chunks()) status = Stage(job, i + 1);
@@ -129,7 +130,7 @@ Status ShmGroup::Stage(const Staged& job, size_t index) {
   uint64_t chunk = job.first + index;
   Status status = peers_.WaitForStageSlot(chunk);
   if (!status.ok()) return status;
-  // The own slice is read from the input.
+  // The own slice isn't staged: this rank reads it from the input.
   size_t elements = job.ElementsOf(index);
   Slice own = SliceOf(elements, job.element_bytes, peers_.self(), peers_.count());
   std::byte* slot = peers_.own().stage_slot(chunk);
@@ -185,9 +186,10 @@ Status ShmGroup::CopySlices(const Staged& job, size_t index) {
 Status ShmGroup::Offer(const void* in, void* out, size_t bytes, bool* all) {
   uint64_t k = ++offers_;
   const ArenaMap& map = peers_.own();
-  // Entry k is written over by k+2. We offer k+2 only when k+1 has returned here; it returns when
-  // all ranks have come to it, so when all have returned from k and read entry k no more. (A rank
-  // that needn't wait for the offers below still waits for all in the reduction itself.)
+  // Entry k is overwritten in operation k+2. This rank begins k+2 only when it has returned from
+  // k+1, which needs all ranks to have begun k+1, so to have returned from k: nobody reads entry k
+  // any more. (A rank that doesn't wait for the offers below still waits for all ranks in the
+  // reduction itself.)
   transport::Offered& offer = peers_.own().control()->offers[k % 2];
   offer.in = map.OffsetOf(in, bytes);
   offer.out = map.OffsetOf(out, bytes);
@@ -195,13 +197,14 @@ Status ShmGroup::Offer(const void* in, void* out, size_t bytes, bool* all) {
   places_[static_cast<size_t>(peers_.self())] = offer;
   *all = offer.in != 0 && offer.out != 0;
   peers_.Raise(&ControlBlock::offered, k);
-  // A rank with nothing to offer knows the answer, and so will all that look at its offer.
+  // A rank that has nothing to offer knows the answer without looking; every rank that reads its
+  // offer comes to the same answer.
   for (int i = 1; *all && i < size(); ++i) {
     int member = (peers_.self() + i) % size();
     Status status = peers_.Wait(member, &ControlBlock::offered, k);
     if (!status.ok()) return status;
     const ArenaMap& peer = peers_[member];
-    // Copied before it is checked: what lies there may change at any time.
+    // The offer is copied before it is checked: what lies in shared memory may change at any time.
     const volatile transport::Offered& lying = peer.control()->offers[k % 2];
     const transport::Offered theirs{lying.in, lying.out};
     auto fits = [&](uint64_t offset) {
@@ -234,9 +237,9 @@ Status ShmGroup::ReduceInPlace(size_t count, const Reduction& how) {
                   elements * element_bytes);
     }
   }
-  // Takes one number of the chunks' counter, so that the flags go on as after a staged chunk: a
-  // later operation that stages waits for `consumed` of the chunks before, and must not wait for
-  // ever.
+  // This takes one number of the chunk counter, for the flag `reduced`. `consumed` is raised as
+  // well, because a later operation that stages waits until all ranks have consumed the earlier
+  // chunks, this one included, and would wait for ever.
   uint64_t chunk = chunk_++;
   FaultPoint("shm_before_reduced");
   peers_.Raise(&ControlBlock::reduced, chunk + 1);
@@ -247,7 +250,7 @@ Status ShmGroup::ReduceInPlace(size_t count, const Reduction& how) {
   return status;
 }
 
-// ---- the others ----
+// ---- broadcast and allgather ----
 
 Status ShmGroup::Broadcast(void* data, size_t bytes, int root, uint64_t op_number) {
   peers_.Begin(op_number);
@@ -324,7 +327,7 @@ Status ShmGroup::Allgatherv(const void* send, std::span<const std::span<std::byt
 
 namespace {
 
-// What chunk `index` carries of a block.
+// The part of a block that chunk `index` carries.
 template <typename Bytes>
 std::span<Bytes> PartOf(std::span<Bytes> block, size_t index, size_t part_bytes) {
   const size_t begin = std::min(block.size(), index * part_bytes);

@@ -9,7 +9,7 @@ Status ShmPeers::Wait(int rank, FlagMember flag, uint64_t count) {
 }
 
 Status ShmPeers::WaitAll(FlagMember flag, uint64_t count) {
-  // Each begins with its neighbour, so that not all look at the same line.
+  // Each rank begins with its neighbour, so that not all poll the same cache line.
   for (int i = 1; i < size(); ++i) {
     Status status = Wait((self_ + i) % size(), flag, count);
     if (!status.ok()) return status;
@@ -17,8 +17,9 @@ Status ShmPeers::WaitAll(FlagMember flag, uint64_t count) {
   return Status();
 }
 
-// Chunk c lies in the slot that chunk c - kStageSlots has used: free when all ranks have consumed
-// that one, and a flag counts what is done, so one more than the chunk's number.
+// Chunk c goes into the slot of chunk c - kStageSlots, which is free when all ranks have consumed
+// that chunk. Chunks are numbered from 0 and the flag counts them, so it has to reach one more than
+// that chunk's number.
 Status ShmPeers::WaitForStageSlot(uint64_t chunk) {
   if (chunk < transport::kStageSlots) return Status();
   return WaitAll(&transport::ControlBlock::consumed, chunk - transport::kStageSlots + 1);

@@ -44,9 +44,9 @@ class ShmPeers {
   }
   // Waits until the flag of `rank` has reached `count`.
   Status Wait(int rank, FlagMember flag, uint64_t count);
-  // Waits until the flags of all ranks have.
+  // Waits until the flags of all other ranks have reached `count`.
   Status WaitAll(FlagMember flag, uint64_t count);
-  // Waits until no rank reads the slot any more into which chunk `chunk` goes.
+  // Waits until no rank reads any more from the slot that chunk `chunk` goes into.
   Status WaitForStageSlot(uint64_t chunk);
 
  private:

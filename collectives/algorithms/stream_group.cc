@@ -18,9 +18,10 @@ using transport::Progress;
 
 namespace {
 
-// What arrives waits here for its reduction: within the second-level cache.
+// The size of the buffer in which received bytes wait for their reduction. It fits the second-level
+// cache.
 constexpr size_t kScratchBytes = 128 << 10;
-// Up to this the number of messages counts, above it their bytes.
+// Up to this size the number of messages determines the time, above it their bytes do.
 constexpr size_t kDoublingBytes = 64 << 10;
 constexpr size_t kTreeBroadcastBytes = 32 << 10;
 constexpr size_t kBroadcastSegmentBytes = 256 << 10;
@@ -79,7 +80,7 @@ class StreamGroup::TransferLoop {
     held_ = 0;
   }
 
-  // Bytes of the current outgoing segment that may go.
+  // How many bytes of the current outgoing segment may be sent now.
   size_t Available() const {
     size_t bytes = transfer_.out_segments[out_].bytes;
     if (out_ < transfer_.ready) return bytes;
@@ -134,7 +135,7 @@ class StreamGroup::TransferLoop {
              segment.last ? transfer_.how->divisor : 1);
       size_t used = elements * element_bytes;
       finished_ += used;
-      held_ = got - used;  // a segment of an element: the rest comes with the next bytes
+      held_ = got - used;  // part of an element: the rest comes with the next bytes
       std::memmove(scratch.data(), scratch.data() + used, held_);
     }
     return progress;
@@ -155,7 +156,7 @@ class StreamGroup::TransferLoop {
   FrameReceiver receiver_;
   size_t out_ = 0;       // index of the segment being sent
   size_t in_ = 0;        // index of the segment being received
-  size_t finished_ = 0;  // bytes of the incoming segment that are in their vrank
+  size_t finished_ = 0;  // bytes of the incoming segment that are in place, reduced
   size_t held_ = 0;      // bytes in scratch
 };
 
@@ -221,7 +222,7 @@ Status StreamGroup::RecursiveDoubling(const void* in, void* out, size_t count,
     int member = partner < extra ? partner * 2 : partner + extra;
     status = Exchange(member, out, arrived_.data(), bytes);
     if (!status.ok()) return status;
-    // The same order of operands on both sides.
+    // Both sides use the same order of operands.
     partner > vrank ? combine(out, arrived_.data()) : combine(arrived_.data(), out);
   }
   if (how.divisor > 1) {
@@ -231,8 +232,8 @@ Status StreamGroup::RecursiveDoubling(const void* in, void* out, size_t count,
   return self_ < 2 * extra ? SendTo(self_ + 1, out, bytes) : Status();
 }
 
-// Step s sends segment (self - s) and receives segment (self - s - 1): the first n-1 steps reduce,
-// the others only pass on. So what is sent in a step is what came in the one before.
+// Step s sends segment (self - s) and receives segment (self - s - 1). The first n-1 steps reduce,
+// the others only pass on. So what a step sends is what came in the step before.
 Status StreamGroup::RingAllreduce(const void* in, void* out, size_t count, const Reduction& how) {
   size_t n = static_cast<size_t>(size());
   size_t element_bytes = element::Size(how.dtype);
@@ -343,7 +344,7 @@ Status StreamGroup::ReduceScatter(std::span<const std::span<const std::byte>> bl
     in_segments[s] = {arrived_.data() + offsets[comes], blocks[comes].size(), blocks[comes].data(),
                       s + 2 == n};
   }
-  // Sent as it is, and received where it belongs.
+  // The first block is sent from where it is, and the last one is received where it belongs.
   out_segments.front().data = const_cast<std::byte*>(blocks[(self + n - 1) % n].data());
   in_segments.back().data = static_cast<std::byte*>(out);
   FaultPoint("stream_before_send");

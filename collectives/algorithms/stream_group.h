@@ -1,12 +1,12 @@
 // Collectives among ranks that are connected by streams (TCP, or a unix socket where memory can't
 // be shared).
 //
-// Everything is made of one transfer: send a list of segments to one peer while receiving another
-// list from a second one, neither blocking the other; what arrives is reduced at once, while it is
-// in cache, and may be sent on before its segment is complete. Small messages: recursive doubling
-// (an exchange at 2 ranks); large ones: a ring.
+// Everything is made of one kind of transfer: a list of segments is sent to one peer while another
+// list is received from a second one, and neither blocks the other. What arrives is reduced at
+// once, while it is in cache, and may be sent on before its segment is complete. Small messages use
+// recursive doubling (between 2 ranks, one exchange), large ones a ring.
 //
-// All ranks get the same bits: the operands' order depends only on the ranks.
+// All ranks get the same bits, because the order of the operands depends only on the ranks.
 // Thread rule: the thread of the collective.
 #pragma once
 
@@ -33,10 +33,10 @@ class StreamGroup {
   Status Allreduce(const void* in, void* out, size_t count, const Reduction& how,
                    uint64_t op_number);
   Status Broadcast(void* data, size_t bytes, int root, uint64_t op_number);
-  // blocks[k]: the segments that member k has and all get.
+  // blocks[k]: the segments that member k has and that all members get.
   Status Allgatherv(std::span<const std::vector<std::span<std::byte>>> blocks, uint64_t op_number);
-  // blocks[k]: this rank's part of what member k gets. `out`: this rank's block, reduced; may be
-  // blocks[self]. Ranks give blocks of the same sizes.
+  // blocks[k]: this rank's part of what member k gets. `out`: the reduced block of this rank; it
+  // may be blocks[self]. All ranks give blocks of the same sizes.
   Status ReduceScatter(std::span<const std::span<const std::byte>> blocks, void* out,
                        const Reduction& how, uint64_t op_number);
   // send[k] goes to member k, recv[k] comes from it; nothing is sent for an empty block. The caller
@@ -49,11 +49,12 @@ class StreamGroup {
   struct Segment {
     std::byte* data = nullptr;
     size_t bytes = 0;
-    const std::byte* other = nullptr;  // receiving: data = other op arrived (null: data = arrived)
-    bool last = false;                 // the last reduction of these elements: divide
+    const std::byte* other = nullptr;  // receiving: data = arrived op other (null: data = arrived)
+    bool last = false;                 // the last reduction of these elements, which divides too
   };
   // Sends `out_segments` to one member and receives `in_segments` from another. The first `ready`
-  // outgoing segments can go at once, the i-th after them is what the i-th incoming one brings.
+  // outgoing segments can be sent at once; the i-th after them is what the i-th incoming one
+  // brings.
   struct Transfer {
     int to = -1;
     int from = -1;
@@ -85,7 +86,7 @@ class StreamGroup {
 
   uint64_t op_number_ = 0;
   std::vector<std::byte> scratch_;  // empty before the first reduction
-  std::vector<std::byte> arrived_;  // whole messages of recursive doubling; blocks on their way
+  std::vector<std::byte> arrived_;  // messages of recursive doubling; blocks that are passed on
 };
 
 }  // namespace ringmaster::algorithms

@@ -1,7 +1,9 @@
 // ringmaster-bench: a worker that measures the collectives of its job. `ringmaster bench` starts
 // it; on a cluster it is the command of a HorovodJob (examples/bench).
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <vector>
@@ -13,23 +15,24 @@
 namespace ringmaster::bench {
 namespace {
 
-constexpr double kPatience = 300;  // for the other workers to begin, seconds
+constexpr double kPatience = 300;  // seconds, for the other workers to begin
 
 using Results = std::map<Operation, std::vector<Timing>>;
 
-// Each four times the one before; of an allreduce the size of the model, too, which the cost model
-// is fitted to.
+// The sizes to measure, each four times the one before. For an allreduce also the size of the
+// model, to which the cost model is fitted.
 std::vector<std::size_t> SizesOf(Operation operation, const Options& options) {
   if (operation == Operation::kBarrier) return {0};
   std::vector<std::size_t> sizes;
   for (std::size_t bytes = options.min_bytes; bytes <= options.max_bytes; bytes *= 4)
     sizes.push_back(bytes);
-  const auto model = static_cast<std::size_t>(options.model_bytes);
+  const std::size_t model = options.model_bytes;
   if (operation == Operation::kAllreduce && model > sizes.back()) sizes.push_back(model);
   return sizes;
 }
 
-// nccl-tests' factor from bytes a second of the buffer to what each link carries.
+// The factor with which nccl-tests gets the bandwidth of a link from the bytes of the buffer per
+// second.
 double BusFactor(Operation operation, int ranks) {
   const double share = static_cast<double>(ranks - 1) / ranks;
   if (operation == Operation::kAllreduce) return 2 * share;
@@ -88,24 +91,24 @@ class Report {
 
   void Scaling(const CostModel& model, const Options& options, double measured_step) {
     if (shown_ == nullptr) return;
+    const auto bytes = static_cast<double>(options.model_bytes);
+    const double step = options.step_ms / 1e3;
     std::fprintf(shown_,
                  "\nA model of %.0f MB that computes %.0f ms a step, nothing hidden behind the "
                  "computing: share of the time that is computing\n",
-                 options.model_bytes / 1e6, options.step_seconds * 1e3);
+                 bytes / 1e6, options.step_ms);
     std::fprintf(
         shown_, "%8s %10s %22s\n", "ranks", "ring",
         (std::to_string(options.servers) + " parameter server" + (options.servers > 1 ? "s" : ""))
             .c_str());
     for (int ranks = 2; ranks <= 1024; ranks *= 2) {
-      const double ring = model.Ring(ranks, options.model_bytes);
-      const double servers = model.ParameterServers(ranks, options.servers, options.model_bytes);
-      std::fprintf(shown_, "%8d %9.1f%% %21.1f%%\n", ranks,
-                   100 * Efficiency(options.step_seconds, ring),
-                   100 * Efficiency(options.step_seconds, servers));
+      const double ring = model.Ring(ranks, bytes);
+      const double servers = model.ParameterServers(ranks, options.servers, bytes);
+      std::fprintf(shown_, "%8d %9.1f%% %21.1f%%\n", ranks, 100 * Efficiency(step, ring),
+                   100 * Efficiency(step, servers));
     }
     std::fprintf(shown_, "Measured here with %d ranks: %.1f%%; the model says %.1f%%.\n", ranks_,
-                 100 * options.step_seconds / measured_step,
-                 100 * Efficiency(options.step_seconds, model.Ring(ranks_, options.model_bytes)));
+                 100 * step / measured_step, 100 * Efficiency(step, model.Ring(ranks_, bytes)));
   }
 
  private:
@@ -130,10 +133,9 @@ void PredictScaling(const Options& options, const Results& results, int ranks, R
   if (allreduces == results.end()) return;
   const CostModel model =
       FitModel(ranks, LineOf(allreduces->second),
-               MeasureAdding(static_cast<std::size_t>(options.model_bytes)) / options.model_bytes);
+               MeasureAdding(options.model_bytes) / static_cast<double>(options.model_bytes));
   report->Model(model, allreduces->second);
-  const double step =
-      MeasureStep(options.step_seconds, static_cast<std::size_t>(options.model_bytes));
+  const double step = MeasureStep(options.step_ms / 1e3, options.model_bytes);
   report->Scaling(model, options, step);
 }
 
@@ -169,7 +171,17 @@ int Run(const Options& options) {
 
 int main(int argc, char** argv) {
   ringmaster::bench::Options options;
-  int exit_code = 0;
-  if (!ringmaster::bench::ParseOptions(argc, argv, &options, &exit_code)) return exit_code;
+  CLI::App app(
+      "Measures the collectives of the job that it is started in, and fits a model of their cost.",
+      "ringmaster-bench");
+  ringmaster::bench::AddOptions(&app, &options);
+  try {
+    app.parse(argc, argv);
+    if (const std::string wrong = ringmaster::bench::WhatIsWrong(options); !wrong.empty())
+      throw CLI::ParseError(wrong, CLI::ExitCodes::ValidationError);
+  } catch (const CLI::ParseError& error) {
+    constexpr int kUsage = 2;
+    return app.exit(error, std::cout, std::cerr) == 0 ? 0 : kUsage;
+  }
   return ringmaster::bench::Run(options);
 }

@@ -16,7 +16,7 @@ Line FitLine(const std::vector<Point>& points) {
     wxy += weight * point.bytes * point.seconds;
   }
   const double determinant = w * wxx - wx * wx;
-  if (determinant <= 1e-12 * w * wxx) return {wy / w, 0};  // one size alone
+  if (determinant <= 1e-12 * w * wxx) return {wy / w, 0};  // all points have the same size
   const double per_byte = (w * wxy - wx * wy) / determinant;
   if (per_byte <= 0) return {wy / w, 0};
   const double fixed = (wy - per_byte * wx) / w;

@@ -1,5 +1,5 @@
-// What a collective costs as a formula, fitted from measurements of one run, and what it predicts
-// for other numbers of ranks. Pure.
+// A formula for the time of a collective, fitted to the measurements of one run, and what it
+// predicts for other numbers of ranks. Pure.
 //
 // A ring of p ranks sums n bytes in 2 (p - 1) hops. Each hop costs `latency` seconds; in all each
 // rank sends 2 (p - 1) / p n bytes, at `per_byte` seconds each, and adds up (p - 1) / p n bytes, at
@@ -16,35 +16,36 @@ struct Point {
   double seconds = 0;
 };
 
-// seconds = fixed + bytes * per_byte, both at least 0, by least squares of relative errors: a small
-// message counts as much as a large one. At least one point; of one size alone all is `fixed`.
+// seconds = fixed + bytes * per_byte, both at least 0, fitted by least squares of relative errors:
+// a small message counts as much as a large one. Needs at least one point; if all have one size,
+// all of the time is `fixed`.
 struct Line {
   double fixed = 0;
   double per_byte = 0;
 };
 Line FitLine(const std::vector<Point>& points);
 
-// The fixed part as above; the part of each byte such that the largest size is met: what fits into
-// caches is faster, and a model's gradients don't.
+// `fixed` is that of FitLine(); `per_byte` is such that the line meets the largest size. Smaller
+// messages fit into caches and are faster per byte, but a model's gradients don't fit.
 Line FitLargest(const std::vector<Point>& points);
 
 struct CostModel {
-  double latency = 0;           // seconds a hop
-  double per_byte = 0;          // seconds a byte sent
-  double per_reduced_byte = 0;  // seconds a byte added up
+  double latency = 0;           // seconds per hop
+  double per_byte = 0;          // seconds per byte sent
+  double per_reduced_byte = 0;  // seconds per byte added up
 
   double Ring(int ranks, double bytes) const;
-  // The ranks send `bytes` each to servers that hold equal shares, and get the sum back. The
-  // servers' links are what limits it.
+  // Each rank sends `bytes` to servers that hold equal shares, and gets the sum back. The time is
+  // limited by the servers' links.
   double ParameterServers(int ranks, int servers, double bytes) const;
 };
 
-// `ranks`: at least 2. `per_reduced_byte`: as one rank measures it by itself; it counts only as far
-// as the allreduce has room for it.
+// `ranks`: at least 2. `per_reduced_byte`: as one rank measures it by itself; no more of it is used
+// than the time of the allreduce leaves room for.
 CostModel FitModel(int ranks, const Line& allreduce, double per_reduced_byte);
 
-// Of one that computes `step_seconds` and then communicates: the share of the time in which it
-// computes.
+// The share of the time in which a worker computes that computes for `step_seconds` and then
+// communicates.
 inline double Efficiency(double step_seconds, double communication_seconds) {
   return step_seconds / (step_seconds + communication_seconds);
 }

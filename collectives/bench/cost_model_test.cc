@@ -14,7 +14,8 @@ TEST(CostModelTest, ALineIsFoundAgain) {
 }
 
 TEST(CostModelTest, SmallMessagesCountAsMuchAsLargeOnes) {
-  // The large one is 10 % off; that may not make the small ones negative or many times too long.
+  // The large message is 10 % off. That must not make the small ones negative or many times too
+  // long.
   const Line line = FitLine({{1e3, 1e-5}, {2e3, 1e-5}, {1e8, 1.1e-1}});
   EXPECT_NEAR(line.fixed, 1e-5, 2e-6);
 }

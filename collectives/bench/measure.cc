@@ -67,7 +67,7 @@ class Call {
     }
   }
 
-  // Seconds.
+  // Makes the call once and returns the seconds that it took.
   double Run() {
     const auto begin = Clock::now();
     rm_handle handle = 0;

@@ -1,13 +1,14 @@
 // Times collectives through the library's C interface, as a training script uses it: one at a time,
 // submitted and waited for, from ordinary memory.
 //
-// All ranks call these in the same order. Errors end the process: a figure of a broken run is none.
+// All ranks call these in the same order. Errors end the process, because the figures of a broken
+// run mean nothing.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 
-#include "collectives/bench/options.h"
+#include "common/bench/options.h"
 
 namespace ringmaster::bench {
 
@@ -19,13 +20,13 @@ struct Timing {
   double p99_seconds = 0;
 };
 
-// `bytes` becomes what all ranks can share evenly in floats.
+// `bytes` is rounded up to a number that all ranks can share evenly in floats.
 Timing Measure(Operation operation, std::size_t bytes, double seconds);
 
-// A step that computes (sleeps) for so long and then sums `bytes`: its mean time.
+// The mean time of a step that computes (sleeps) for `step_seconds` and then allreduces `bytes`.
 double MeasureStep(double step_seconds, std::size_t bytes);
 
-// Seconds in which this rank alone adds so many bytes of floats to others.
+// The seconds in which this rank alone adds `bytes` of floats to others.
 double MeasureAdding(std::size_t bytes);
 
 // Prints `what` and the library's error, and ends the process.

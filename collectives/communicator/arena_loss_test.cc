@@ -1,4 +1,4 @@
-// Views for whose ranks no new arena can be made: shared memory has run out, or a limit is reached.
+// Views whose ranks can't make a new arena: shared memory has run out, or a limit is reached.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -14,8 +14,8 @@ namespace {
 using testing::Paths;
 using testing::World;
 
-// The kernel refuses to make an arena, as where there is no memory for it; small files can be
-// written.
+// Makes the kernel refuse to create an arena, as it does without memory for it; small files can
+// still be written.
 class NoRoomForArenas {
  public:
   NoRoomForArenas() {
@@ -45,8 +45,8 @@ TEST(Arena, RanksForWhomNoneCanBeMadeGoOnOverStreams) {
   EXPECT_STREQ(world.at(0).PathTo(1), "shm");
   world.Run(reduce);
   {
-    // One is left out while it lives, and could still write into the arenas: the others need new
-    // ones.
+    // One rank is left out while it lives. It could still write into the arenas of the others, so
+    // these need new ones.
     NoRoomForArenas none;
     world.Build(2, {0, 1, 2});
     for (size_t rank = 0; rank < 3; ++rank) {

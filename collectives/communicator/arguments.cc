@@ -32,7 +32,8 @@ Status CheckReduction(size_t count, rm_dtype dtype, rm_op op) {
   return Status();
 }
 
-// Of blocks for each rank or from each rank. `needs_...`: there is something to read or write.
+// Checks the buffers of a collective that has a block for each rank. `needs_send`, `needs_recv`:
+// there is at least one byte to read or to write.
 Status CheckSendAndRecv(bool needs_send, const void* send, bool needs_recv, const void* recv) {
   if ((needs_recv && recv == nullptr) || (needs_send && send == nullptr)) {
     return Invalid("send and recv must not be null");

@@ -12,14 +12,14 @@
 
 namespace ringmaster::communicator {
 
-// A rank of a view, and how many there are.
+// One rank of a view, and the size of that view.
 struct RankAndSize {
   int rank = 0;
   int size = 0;
 };
 
-// RM_ERR_INVALID, with what was given and what is allowed; RM_OK: the call can be made. The
-// parameters are those of the Communicator's methods.
+// Each returns RM_OK if the call can be made, else RM_ERR_INVALID with a message that says what was
+// given and what is allowed. The parameters are those of the Communicator's methods.
 Status CheckAllreduce(const void* in, const void* out, size_t count, rm_dtype dtype, rm_op op);
 Status CheckAllgatherv(RankAndSize place, const void* send, const void* recv,
                        std::span<const size_t> bytes_by_rank);
@@ -28,9 +28,9 @@ Status CheckReduceScatter(RankAndSize place, const void* in, const void* out,
                           std::span<const size_t> counts, rm_dtype dtype, rm_op op);
 Status CheckAlltoallv(RankAndSize place, const void* send, const void* recv,
                       std::span<const size_t> bytes);
-// `is_subset`: the communicator that is asked is a subset itself, of which no subset can be made.
+// `is_subset`: the communicator that is asked is itself a subset, of which no subset can be made.
 Status CheckSubset(RankAndSize place, bool is_subset, std::span<const int> ranks);
-// Of Communicator::Create.
+// Checks the arguments of Communicator::Create.
 Status CheckView(const Endpoint* endpoint, const CommunicatorOptions& options);
 
 }  // namespace ringmaster::communicator

@@ -51,7 +51,7 @@ TEST(ArgumentsTest, MemoryIsNeededWhereThereIsSomethingToReadOrWrite) {
 TEST(ArgumentsTest, OfAnAlltoallTheOwnRowIsReadAndTheOwnColumnWritten) {
   char x = 0;
   std::vector<size_t> bytes(9, 0);
-  bytes[0 * 3 + 2] = 8;  // between two others
+  bytes[0 * 3 + 2] = 8;  // a block between two other ranks
   EXPECT_TRUE(CheckAlltoallv(kSecondOfThree, nullptr, nullptr, bytes).ok());
   bytes[1 * 3 + 0] = 8;
   EXPECT_FALSE(CheckAlltoallv(kSecondOfThree, nullptr, &x, bytes).ok());

@@ -25,7 +25,6 @@ namespace {
 
 constexpr auto kUnprovenPause = std::chrono::milliseconds(100);
 constexpr auto kProbeEvery = std::chrono::milliseconds(20);
-constexpr auto kProbeLimit = std::chrono::milliseconds(500);
 constexpr int kTickMillis = 20;
 
 }  // namespace
@@ -93,7 +92,8 @@ Status Bootstrap::Dial(int rank) {
   const bool strange =
       peer.use_unix && result == DialResult::kConnected && !transport::SameUser(peer.fd.get());
   if (peer.use_unix && (strange || result == DialResult::kRefused)) {
-    // Another machine or pod, a dead process, or another user's under its name: the TCP port tells.
+    // The peer may be on another machine or in another pod, or it is dead, or a process of another
+    // user listens under its name. Dialling its TCP port shows which.
     peer.use_unix = false;
     dialled = DialTcp(where.tcp, &peer.fd, &result);
   }
@@ -140,7 +140,8 @@ Status Bootstrap::ReadChallenge(int rank) {
     case transport::DialerHandshake::Result::kClosed:
       return OnClosed(rank);
     case transport::DialerHandshake::Result::kUnproven:
-      // Not a word of it is believed, also not that the peer is gone: whoever decides that knows.
+      // Nothing that this listener says is believed. Nor is it taken as a sign that the peer is
+      // dead: the sidecars find that out.
       TryAgain(rank, "it does not prove that it holds the ring's key of this job", kUnprovenPause);
       return Status();
     case transport::DialerHandshake::Result::kProven:
@@ -174,12 +175,10 @@ Status Bootstrap::ReadReply(int rank) {
   return io == IoResult::kDone ? HandleReply(rank) : OnClosed(rank);
 }
 
-// Closed without an answer: it dies, or its view ended while we were parked.
+// The peer closed the connection without an answer: it is dying, or its view ended while our Hello
+// was parked there.
 Status Bootstrap::OnClosed(int rank) {
-  if (!transport::ProbeAlive(options_.peers[static_cast<size_t>(rank)], credentials_,
-                             kProbeLimit)) {
-    return Lost(rank, "connection closed");
-  }
+  if (!MayLive(rank)) return Lost(rank, "connection closed");
   TryAgain(rank, "connection closed");
   return Status();
 }
@@ -242,8 +241,9 @@ Status Bootstrap::TakeArrivals() {
 
 void Bootstrap::Welcome(transport::Arrival arrival) {
   int rank = static_cast<int>(arrival.hello.rank);
-  // Not of this view, or a second attempt of one that is already there: closing tells it to try
-  // again or give up.
+  // A Hello that doesn't fit this view (only higher ranks dial this one), or a second attempt of a
+  // rank that is connected already: the connection is closed, and the dialer tries again or gives
+  // up.
   if (rank <= options_.rank || rank >= size_) return;
   const uint32_t wanted = arrival.wanted_rank;
   if (wanted != transport::kAnyRank && wanted != static_cast<uint32_t>(options_.rank)) return;
@@ -319,7 +319,17 @@ Status Bootstrap::WaitForEvents() {
   return LookForTheDead();
 }
 
-// Members that are connected show their death by themselves; the others are asked in turn.
+// False: the rank has not answered a probe in time. What is cut short by the deadline proves
+// nothing.
+bool Bootstrap::MayLive(int rank) const {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
+  return transport::ProbeAlive(options_.peers[static_cast<size_t>(rank)], credentials_,
+                               std::min(options_.probe_limit, left)) ||
+         Clock::now() >= deadline_;
+}
+
+// The connection to a member that dies is closed, so connected members show it by themselves. Those
+// that should have dialled this rank and have not are probed, one at a time.
 Status Bootstrap::LookForTheDead() {
   if (Clock::now() < next_probe_) return Status();
   next_probe_ = Clock::now() + kProbeEvery;
@@ -330,10 +340,7 @@ Status Bootstrap::LookForTheDead() {
     const Peer& peer = peers_[static_cast<size_t>(rank)];
     if (rank <= options_.rank || peer.state == State::kReady) continue;
     probe_turn_ = rank + 1;
-    if (!transport::ProbeAlive(options_.peers[static_cast<size_t>(rank)], credentials_,
-                               kProbeLimit)) {
-      return Lost(rank, "no answer while the view was built");
-    }
+    if (!MayLive(rank)) return Lost(rank, "no answer while the view was built");
     break;
   }
   return Status();

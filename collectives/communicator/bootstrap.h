@@ -1,11 +1,11 @@
 // Connects one rank with all others of a view, finds out which ranks share memory, and returns when
 // all have done so.
 //
-// The higher rank of a pair dials the lower one: its abstract unix socket first, where both want
-// shared memory, its TCP port otherwise. Where the job has a ring key both prove that they hold it:
-// a process that can't is no peer, whatever it says. Then rank 0 hears from each rank which arenas
-// it could map and tells all the groups: so a rank that returns knows that every member has come
-// this far.
+// The higher rank of a pair dials the lower one: at its abstract unix socket if both want shared
+// memory, else at its TCP port. If the job has a ring key, both prove that they hold it; a process
+// that can't is not taken for a peer, whatever it says. Then rank 0 hears from each rank which
+// arenas it could map, and tells all ranks the groups. So a rank that returns knows that every
+// member has come this far.
 //
 // Owner and thread: one call of Communicator::Create.
 #pragma once
@@ -31,7 +31,8 @@ class Bootstrap {
 
   // After Run: the group of each rank; ranks of a group have mapped each other's arenas.
   const std::vector<uint32_t>& groups() const { return groups_; }
-  // By rank; null for ranks that share nothing with this one.
+  // By rank: the arena of each rank that this one has mapped, its own included; null for the
+  // others.
   const std::vector<std::shared_ptr<transport::ArenaMap>>& maps() const { return maps_; }
 
  private:
@@ -47,15 +48,15 @@ class Bootstrap {
     std::optional<transport::DialerHandshake> handshake;
     std::optional<transport::StreamKeys> keys;
     transport::HelloReply reply;
-    size_t got = 0;
+    size_t got = 0;                           // bytes of `reply` received so far
     transport::Clock::time_point not_before;  // of the next attempt
-    std::string trouble;
+    std::string trouble;  // why the last attempt failed; for the message of a timeout
   };
 
   Status ConnectAll();
   Status Dial(int rank);
   Status SendHello(int rank);
-  // The descriptor of the own arena where the peer is to map it; otherwise -1.
+  // The descriptor of the own arena if the peer is to map it, else -1.
   int ArenaFor(const Peer& peer) const;
   Status ReadChallenge(int rank);
   Status ReadReply(int rank);
@@ -65,6 +66,7 @@ class Bootstrap {
   void Welcome(transport::Arrival arrival);
   Status WaitForEvents();
   Status LookForTheDead();
+  bool MayLive(int rank) const;
   Status LookForNewerEpoch();
   Status Lost(int rank, const std::string& why);
   // Maps the arena of that rank. If that fails the two ranks talk over a stream.
@@ -80,10 +82,10 @@ class Bootstrap {
   const bool shm_;
   const int size_;
   const transport::Clock::time_point deadline_;
-  const transport::Credentials credentials_;
+  const transport::RingCredentials credentials_;
 
   std::vector<Peer> peers_;
-  int missing_ = 0;
+  int missing_ = 0;  // peers that are not kReady yet
   transport::Clock::time_point next_probe_;
   int probe_turn_ = 0;
   std::vector<std::shared_ptr<transport::ArenaMap>> maps_;

@@ -1,5 +1,5 @@
-// The communicator: a view's connections, the numbers of its operations, and what each call is made
-// of. The collectives themselves are the Hierarchy's.
+// CommunicatorImpl has the connections of a view and counts its operations. Each call checks its
+// arguments and hands the collective to the Hierarchy.
 
 #include "ringmaster/communicator.h"
 
@@ -25,8 +25,10 @@ namespace {
 
 using algorithms::Reduction;
 
-// Operations of subsets are counted from here: they are no others than the two ranks of a
-// connection expect, and no rank has said goodbye after them.
+// The operations of a subset are numbered from here on. Both ranks of a connection count the calls
+// of a subset alike, so the numbers in their frames match. A goodbye carries the number of an
+// operation of the whole view, which is lower: so a rank that waits in a subset takes every peer
+// that has left for one that left too early, and its wait ends.
 constexpr uint64_t kSubsetOperations = uint64_t{1} << 62;
 
 class CommunicatorImpl : public Communicator {
@@ -36,15 +38,17 @@ class CommunicatorImpl : public Communicator {
         epoch_(options.epoch),
         liveness_(std::make_shared<transport::LivenessMonitor>(transport::LivenessMonitor::Options{
             options.epoch, options.rank,
-            endpoint == nullptr ? transport::Credentials() : endpoint->credentials(), options.peers,
-            options.on_suspect, options.on_broken_link, [endpoint, epoch = options.epoch] {
+            endpoint == nullptr ? transport::RingCredentials() : endpoint->credentials(),
+            options.peers, options.probe_limit, options.on_suspect, options.on_broken_link,
+            [endpoint, epoch = options.epoch] {
               if (endpoint != nullptr) endpoint->listener().GiveUp(epoch);
             }})) {}
   // A subset of `whole`.
   CommunicatorImpl(const CommunicatorImpl& whole, std::span<const int> ranks);
 
-  // A rank that has completed everything says goodbye, and its peers go on with what they have;
-  // else the closing of the connections ends their waits.
+  // Unless the view is dead, says goodbye with the number of the last operation: peers can still
+  // complete the operations up to that one. Without a goodbye the closing of the connections ends
+  // their waits.
   ~CommunicatorImpl() override {
     if (!is_subset_) liveness_->SendBye(op_);
   }
@@ -69,11 +73,17 @@ class CommunicatorImpl : public Communicator {
   std::span<std::byte> ArenaBuffer(size_t bytes) override;
 
  private:
-  // What every collective begins with: a dead view answers at once, a live one counts.
+  // Begins a collective: fails at once if the view is dead, else counts the operation.
   Status Begin();
   Status AverageWide(const void* in, void* out, size_t count, rm_dtype dtype);
   Status AverageWideBlocks(const void* in, void* out, std::span<const size_t> counts,
                            rm_dtype dtype);
+  // Over shared memory halves are added up and divided at once, as float.
+  bool NeedsWideAverage(rm_dtype dtype, rm_op op) const {
+    const bool is_half = element::SumType(dtype) == RM_FLOAT32;
+    return WideAverage::Needed(dtype, op, place_.size) &&
+           !(is_half && hierarchy_->groups().groups() == 1);
+  }
   Reduction How(rm_dtype dtype, rm_op op) const {
     return {dtype, op, op == RM_AVERAGE ? place_.size : 1};
   }
@@ -90,8 +100,8 @@ class CommunicatorImpl : public Communicator {
   uint64_t op_ = 0;  // collectives begun
 };
 
-// How many ranks share this one's cores: those of its pod do; of other machines we know nothing and
-// assume that they have their own.
+// How many ranks share this one's cores: those with the same host address or in the same pod do. Of
+// all others nothing is known, and they are assumed to have cores of their own.
 long RanksHere(const CommunicatorOptions& options) {
   const PeerEndpoint& own = options.peers[static_cast<size_t>(options.rank)];
   auto host = [](const std::string& tcp) { return tcp.substr(0, tcp.rfind(':')); };
@@ -100,7 +110,7 @@ long RanksHere(const CommunicatorOptions& options) {
   });
 }
 
-// The blocks of a stretch of memory, one after the other.
+// Divides the memory that begins at `at` into blocks of these sizes, one after the other.
 template <typename Byte>
 std::vector<std::span<Byte>> BlocksOf(Byte* at, std::span<const size_t> bytes) {
   std::vector<std::span<Byte>> blocks;
@@ -113,7 +123,7 @@ std::vector<std::span<Byte>> BlocksOf(Byte* at, std::span<const size_t> bytes) {
 
 Status CommunicatorImpl::Build(transport::EndpointImpl* endpoint,
                                const CommunicatorOptions& options) {
-  if (endpoint == nullptr) {  // a job of one process: no peers, no memory but the caller's
+  if (endpoint == nullptr) {  // a view of one rank has no peers and needs no arena
     hierarchy_.emplace(liveness_.get(), epoch_, GroupMap::Apart(1, 0), std::vector<int>{0},
                        std::vector<std::shared_ptr<transport::ArenaMap>>());
     return Status();
@@ -133,7 +143,8 @@ Status CommunicatorImpl::Build(transport::EndpointImpl* endpoint,
   return Status();
 }
 
-// Each rank is a group of its own: the view's flags and slots count calls that all its ranks make.
+// Each rank is a group of its own, so a subset doesn't use the arenas: their flags and slots count
+// calls that all ranks of the view make.
 CommunicatorImpl::CommunicatorImpl(const CommunicatorImpl& whole, std::span<const int> ranks)
     : place_{static_cast<int>(std::find(ranks.begin(), ranks.end(), whole.rank()) - ranks.begin()),
              static_cast<int>(ranks.size())},
@@ -162,7 +173,7 @@ Status CommunicatorImpl::Begin() {
 Status CommunicatorImpl::Allreduce(const void* in, void* out, size_t count, rm_dtype dtype,
                                    rm_op op) {
   if (Status s = CheckAllreduce(in, out, count, dtype, op); !s.ok()) return s;
-  if (WideAverage::Needed(dtype, op, place_.size)) return AverageWide(in, out, count, dtype);
+  if (NeedsWideAverage(dtype, op)) return AverageWide(in, out, count, dtype);
   Status status = Begin();
   if (!status.ok() || count == 0) return status;
   if (place_.size == 1) {
@@ -200,7 +211,7 @@ Status CommunicatorImpl::ReduceScatter(const void* in, void* out, std::span<cons
                                        rm_dtype dtype, rm_op op) {
   if (Status s = CheckReduceScatter(place_, in, out, counts, dtype, op); !s.ok()) return s;
   const size_t count = std::accumulate(counts.begin(), counts.end(), size_t{0});
-  if (WideAverage::Needed(dtype, op, place_.size)) {
+  if (NeedsWideAverage(dtype, op)) {
     return AverageWideBlocks(in, out, counts, dtype);
   }
   Status status = Begin();
@@ -267,7 +278,7 @@ Status Communicator::Create(Endpoint* endpoint, const CommunicatorOptions& optio
   Status status = impl == nullptr ? Status() : impl->listener().Begin(options.epoch);
   if (!status.ok()) return status;
   auto built = std::make_unique<communicator::CommunicatorImpl>(impl, options);
-  // By its address: a stop may come while `built` is given away.
+  // Captures the address and not `built`: a stop may come while `built` is moved to *out.
   std::stop_callback on_stop(
       options.stop, [view = built.get()] { view->Abort("stopped while the view was built"); });
   status = built->Build(impl, options);

@@ -27,7 +27,7 @@ using transport::UniqueFd;
 
 constexpr int kRanks = 4;
 constexpr int kRounds = 30;            // of operations; a kill comes in the first ones
-constexpr unsigned kHangSeconds = 30;  // a process that lives longer hangs, and dies by SIGALRM
+constexpr unsigned kHangSeconds = 30;  // a process that lives longer hangs and is killed by SIGALRM
 
 enum Outcome {
   kFine = 0,
@@ -64,7 +64,7 @@ struct Scenario {
   Op op;
   int victim = -1;     // nobody
   std::string point;   // where the victim is killed
-  int occurrence = 1;  // the how many-th time it passes there
+  int occurrence = 1;  // at which of its passes there: 1 is the first
 };
 
 // ---- in the processes of the ranks ----
@@ -120,59 +120,137 @@ size_t CountOf(Op op) {
   return small ? 100 : 400000;
 }
 
-// One operation with inputs whose result shows every rank's part. 0: done and right; kWrongResult;
-// else `status`.
-int RunOp(Communicator& c, Op op, std::vector<float>& data, Status* status) {
-  size_t count = CountOf(op);
-  float own = static_cast<float>(1 << c.rank());
-  float all = static_cast<float>((1 << c.size()) - 1);
-  auto is = [](const float* begin, size_t n, float value) {
-    return std::all_of(begin, begin + n, [&](float x) { return x == value; });
-  };
-  float* buffer = data.data();
-  if (op == Op::kArena && !c.ArenaBuffer(count * sizeof(float)).empty()) {
-    buffer = reinterpret_cast<float*>(c.ArenaBuffer(count * sizeof(float)).data());
+// What a rank gives: the sum of any of these shows whose parts are in it.
+float PartOf(int rank) { return static_cast<float>(1 << rank); }
+float AllParts(const Communicator& c) { return static_cast<float>((1 << c.size()) - 1); }
+
+bool AllAre(const float* begin, size_t n, float value) {
+  return std::all_of(begin, begin + n, [&](float x) { return x == value; });
+}
+// `buffer` has `each` elements of every rank.
+bool HasPartOfEach(const Communicator& c, const float* buffer, size_t each) {
+  for (int rank = 0; rank < c.size(); ++rank) {
+    if (!AllAre(buffer + static_cast<size_t>(rank) * each, each, PartOf(rank))) return false;
   }
-  if (op == Op::kBarrier) {
-    *status = c.Barrier();
-    return kFine;
-  }
-  if (op == Op::kBroadcast || op == Op::kLargeBroadcast) {
-    int root = c.size() - 1;
-    std::fill_n(buffer, count, own);
-    *status = c.Broadcast(buffer, count * sizeof(float), root);
-    return !status->ok() || is(buffer, count, static_cast<float>(1 << root)) ? kFine : kWrongResult;
-  }
-  if (op == Op::kAllgather) {
-    size_t each = count / 4;
-    std::vector<size_t> bytes(static_cast<size_t>(c.size()), each * sizeof(float));
-    std::vector<float> mine(each, own);
-    *status = c.Allgatherv(mine.data(), buffer, bytes);
-    for (int r = 0; status->ok() && r < c.size(); ++r) {
-      if (!is(buffer + static_cast<size_t>(r) * each, each, static_cast<float>(1 << r)))
-        return kWrongResult;
-    }
-    return kFine;
-  }
-  if (op == Op::kReduceScatter) {
-    const std::vector<size_t> counts(static_cast<size_t>(c.size()), count / 4);
-    std::vector<float> in(counts[0] * counts.size(), own);
-    *status = c.ReduceScatter(in.data(), buffer, counts, RM_FLOAT32, RM_SUM);
-    return !status->ok() || is(buffer, counts[0], all) ? kFine : kWrongResult;
-  }
-  if (op == Op::kAlltoall) {
-    const size_t n = static_cast<size_t>(c.size()), each = count / 4;
-    const std::vector<size_t> bytes(n * n, each * sizeof(float));
-    const std::vector<float> in(each * n, own);
-    *status = c.Alltoallv(in.data(), buffer, bytes);
-    for (size_t r = 0; status->ok() && r < n; ++r) {
-      if (!is(buffer + r * each, each, static_cast<float>(1 << r))) return kWrongResult;
-    }
-    return kFine;
-  }
-  std::fill_n(buffer, count, own);
+  return true;
+}
+
+// These run one operation of `count` elements with the result in `buffer`. False: it is done, and
+// the result is wrong.
+bool RunAllreduce(Communicator& c, float* buffer, size_t count, Status* status) {
+  std::fill_n(buffer, count, PartOf(c.rank()));
   *status = c.Allreduce(buffer, buffer, count, RM_FLOAT32, RM_SUM);
-  return !status->ok() || is(buffer, count, all) ? kFine : kWrongResult;
+  return !status->ok() || AllAre(buffer, count, AllParts(c));
+}
+
+bool RunBroadcast(Communicator& c, float* buffer, size_t count, Status* status) {
+  const int root = c.size() - 1;
+  std::fill_n(buffer, count, PartOf(c.rank()));
+  *status = c.Broadcast(buffer, count * sizeof(float), root);
+  return !status->ok() || AllAre(buffer, count, PartOf(root));
+}
+
+bool RunAllgather(Communicator& c, float* buffer, size_t count, Status* status) {
+  const size_t each = count / kRanks;
+  const std::vector<size_t> bytes(static_cast<size_t>(c.size()), each * sizeof(float));
+  const std::vector<float> mine(each, PartOf(c.rank()));
+  *status = c.Allgatherv(mine.data(), buffer, bytes);
+  return !status->ok() || HasPartOfEach(c, buffer, each);
+}
+
+bool RunReduceScatter(Communicator& c, float* buffer, size_t count, Status* status) {
+  const std::vector<size_t> counts(static_cast<size_t>(c.size()), count / kRanks);
+  const std::vector<float> in(counts[0] * counts.size(), PartOf(c.rank()));
+  *status = c.ReduceScatter(in.data(), buffer, counts, RM_FLOAT32, RM_SUM);
+  return !status->ok() || AllAre(buffer, counts[0], AllParts(c));
+}
+
+bool RunAlltoall(Communicator& c, float* buffer, size_t count, Status* status) {
+  const size_t n = static_cast<size_t>(c.size()), each = count / kRanks;
+  const std::vector<size_t> bytes(n * n, each * sizeof(float));
+  const std::vector<float> in(each * n, PartOf(c.rank()));
+  *status = c.Alltoallv(in.data(), buffer, bytes);
+  return !status->ok() || HasPartOfEach(c, buffer, each);
+}
+
+// Runs one operation with inputs such that the result shows every rank's part. False: it is done,
+// and the result is wrong.
+bool RunOp(Communicator& c, Op op, std::vector<float>& data, Status* status) {
+  const size_t count = CountOf(op);
+  float* buffer = data.data();
+  switch (op) {
+    case Op::kBarrier:
+      *status = c.Barrier();
+      return true;
+    case Op::kBroadcast:
+    case Op::kLargeBroadcast:
+      return RunBroadcast(c, buffer, count, status);
+    case Op::kAllgather:
+      return RunAllgather(c, buffer, count, status);
+    case Op::kReduceScatter:
+      return RunReduceScatter(c, buffer, count, status);
+    case Op::kAlltoall:
+      return RunAlltoall(c, buffer, count, status);
+    case Op::kArena:
+      if (const auto arena = c.ArenaBuffer(count * sizeof(float)); !arena.empty())
+        buffer = reinterpret_cast<float*>(arena.data());
+      break;
+    case Op::kSmall:
+    case Op::kLarge:
+      break;
+  }
+  return RunAllreduce(c, buffer, count, status);
+}
+
+// Tells the parent where this rank listens, and hears where all do.
+bool ExchangeAddresses(const Endpoint& endpoint, int from_parent, int to_parent,
+                       std::vector<WireAddress>* all) {
+  WireAddress own;
+  std::snprintf(own.tcp, sizeof(own.tcp), "%s", endpoint.Address().tcp.c_str());
+  std::snprintf(own.shm, sizeof(own.shm), "%s", endpoint.Address().shm.c_str());
+  WriteAll(to_parent, &own, sizeof(own));
+  all->resize(kRanks);
+  return ReadAll(from_parent, all->data(), all->size() * sizeof(WireAddress));
+}
+
+// In the first view, which ends with the victim's death. The return value is the exit code of a
+// rank that has seen something wrong.
+int RunFirstView(Endpoint* endpoint, const CommunicatorOptions& options, Op op, Status* status,
+                 std::map<std::string, int>* passed) {
+  std::vector<float> data(CountOf(Op::kLarge));
+  std::unique_ptr<Communicator> communicator;
+  *status = Communicator::Create(endpoint, options, &communicator);
+  for (int round = 0; status->ok() && round < kRounds; ++round) {
+    if (!RunOp(*communicator, op, data, status)) return kWrongResult;
+  }
+  *passed = fault.passed;
+  // The root of a broadcast waits for nobody, so it may not have noticed the death yet.
+  if (status->ok()) *status = communicator->Barrier();
+  return kFine;
+}
+
+// A rehearsal counts how often this rank passes each point.
+int EndRehearsal(const Status& status, const std::map<std::string, int>& passed, int to_parent) {
+  for (const auto& [point, times] : passed) {
+    char line[64] = {};
+    std::snprintf(line, sizeof(line), "%s", point.c_str());
+    WriteAll(to_parent, line, sizeof(line));
+  }
+  return status.ok() ? kFine : kWrongError;
+}
+
+// The survivors' next view.
+int RunNextView(Endpoint* endpoint, CommunicatorOptions options, const Scenario& scenario) {
+  options.epoch = 2;
+  options.peers.erase(options.peers.begin() + scenario.victim);
+  if (options.rank > scenario.victim) --options.rank;
+  std::vector<float> data(CountOf(Op::kLarge));
+  std::unique_ptr<Communicator> communicator;
+  Status status = Communicator::Create(endpoint, options, &communicator);
+  if (!status.ok()) return kNoNextView;
+  if (!RunOp(*communicator, scenario.op, data, &status)) return kWrongResult;
+  if (status.ok() && !RunOp(*communicator, Op::kLarge, data, &status)) return kWrongResult;
+  return status.ok() ? kFine : kNoNextView;
 }
 
 // What a rank does; the return value is the process's exit code.
@@ -185,12 +263,8 @@ int RankMain(const Scenario& scenario, int rank, int from_parent, int to_parent)
   Endpoint::Options endpoint_options;
   endpoint_options.job = "fault-test";
   if (!Endpoint::Create(endpoint_options, &endpoint).ok()) return kNoStart;
-  WireAddress own;
-  std::snprintf(own.tcp, sizeof(own.tcp), "%s", endpoint->Address().tcp.c_str());
-  std::snprintf(own.shm, sizeof(own.shm), "%s", endpoint->Address().shm.c_str());
-  WriteAll(to_parent, &own, sizeof(own));
-  std::vector<WireAddress> all(kRanks);
-  if (!ReadAll(from_parent, all.data(), all.size() * sizeof(WireAddress))) return kNoStart;
+  std::vector<WireAddress> all;
+  if (!ExchangeAddresses(*endpoint, from_parent, to_parent, &all)) return kNoStart;
 
   std::set<int> suspects;
   CommunicatorOptions options;
@@ -199,42 +273,19 @@ int RankMain(const Scenario& scenario, int rank, int from_parent, int to_parent)
   options.peers = PeersSeenFrom(rank, scenario.paths, all);
   options.allow_shm = scenario.paths != Paths::kTcp;
   options.on_suspect = [&](int suspect, const std::string&) { suspects.insert(suspect); };
-  std::vector<float> data(CountOf(Op::kLarge));
-  std::unique_ptr<Communicator> communicator;
-  Status status = Communicator::Create(endpoint.get(), options, &communicator);
-  for (int round = 0; status.ok() && round < kRounds; ++round) {
-    int outcome = RunOp(*communicator, scenario.op, data, &status);
-    if (outcome != kFine) return outcome;
-  }
-  std::map<std::string, int> passed = fault.passed;
-  // A broadcast's root needs nobody's answer, so it may not have noticed yet.
-  if (status.ok()) status = communicator->Barrier();
-  communicator.reset();
-  if (scenario.victim < 0) {  // rehearsal: which points does this rank pass, how often?
-    for (const auto& [point, times] : passed) {
-      char line[64] = {};
-      std::snprintf(line, sizeof(line), "%s", point.c_str());
-      WriteAll(to_parent, line, sizeof(line));
-    }
-    return status.ok() ? kFine : kWrongError;
-  }
+  Status status;
+  std::map<std::string, int> passed;
+  const int seen = RunFirstView(endpoint.get(), options, scenario.op, &status, &passed);
+  if (seen != kFine) return seen;
+  if (scenario.victim < 0) return EndRehearsal(status, passed, to_parent);
   if (status.ok()) return kNoError;
   if (status.code() != RM_ERR_EPOCH_MOVED) return kWrongError;
   for (int suspect : suspects) {
     if (suspect != scenario.victim) return kWrongSuspect;
   }
-  char suspected = suspects.empty() ? 'n' : 'y';
+  const char suspected = suspects.empty() ? 'n' : 'y';
   WriteAll(to_parent, &suspected, 1);
-
-  options.epoch = 2;
-  options.peers.erase(options.peers.begin() + scenario.victim);
-  options.rank = rank > scenario.victim ? rank - 1 : rank;
-  status = Communicator::Create(endpoint.get(), options, &communicator);
-  if (!status.ok()) return kNoNextView;
-  int outcome = RunOp(*communicator, scenario.op, data, &status);
-  if (outcome != kFine) return outcome;
-  if (status.ok()) outcome = RunOp(*communicator, Op::kLarge, data, &status);
-  return status.ok() ? outcome : kNoNextView;
+  return RunNextView(endpoint.get(), options, scenario);
 }
 
 // ---- in the test's process ----
@@ -285,7 +336,7 @@ std::string Describe(int status) {
   return "exit " + std::to_string(WEXITSTATUS(status));
 }
 
-// The victim where there is time for only one: another one for each operation and path. In a
+// The victim if there is time for only one: a different one for each operation and path. In a
 // broadcast it is the root, because only the root passes points inside the operation on every path.
 int OneVictim(const Scenario& scenario) {
   if (scenario.op == Op::kBroadcast || scenario.op == Op::kLargeBroadcast) return kRanks - 1;
@@ -310,8 +361,8 @@ TEST_P(KilledAtEveryPoint, SurvivorsMoveOnWithRightResults) {
       scenario.point = process.said.substr(at).c_str();
       points.insert(scenario.point);
       scenario.occurrence = 1 + killed % 3;
-      // What happens once in a view must be killed the first time; how often a socket is full is up
-      // to the machine.
+      // A point that is passed once in a view must kill the first time. How often a socket is full
+      // depends on the machine, so there the victim may survive.
       bool by_chance = scenario.point == "stream_half_sent";
       if (scenario.point.starts_with("create") || by_chance) scenario.occurrence = 1;
       std::vector<Process> processes = RunScenario(scenario);

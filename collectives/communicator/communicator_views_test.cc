@@ -1,4 +1,4 @@
-// How a view is built, left, aborted and succeeded, and what wrong use of it gives.
+// How a view is built, left, aborted and followed by another one, and what wrong calls return.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -13,6 +13,7 @@
 #include "collectives/communicator/stranger.h"
 #include "collectives/communicator/test_values.h"
 #include "collectives/communicator/test_world.h"
+#include "collectives/transport/socket.h"
 #include "ringmaster/communicator.h"
 #include "tests/support/reset_links.h"
 #include "tests/support/rounds.h"
@@ -262,7 +263,7 @@ TEST_P(EveryPath, NewerEpochIsParkedUntilItsViewIsBuilt) {
   std::unique_ptr<Communicator> early, late;
   std::thread ahead(
       [&] { EXPECT_TRUE(CreateAs(world, 1, 9, std::chrono::seconds(20), &early).ok()); });
-  // The older view can't come up any more: its other member is in the newer one.
+  // The older view can't be built any more: its other member is in the newer one.
   EXPECT_EQ(CreateAs(world, 0, 8, std::chrono::seconds(20), &late).code(), RM_ERR_EPOCH_MOVED);
   EXPECT_TRUE(CreateAs(world, 0, 9, std::chrono::seconds(20), &late).ok());
   ahead.join();
@@ -281,6 +282,33 @@ TEST(Create, StopEndsItWhileAMemberIsMissing) {
   creating.join();
 }
 
+// The stop comes at a little later a moment each time, so that it meets every part of Create, also
+// the one in which the communicator is already the caller's.
+TEST(Create, AStopThatComesAsItReturnsHarmsNobody) {
+  std::atomic<uint64_t> begun = 0, stopped = 0;
+  std::vector<std::stop_source> sources(support::Rounds(2'000, 500));
+  std::thread stopping([&] {
+    for (uint64_t round = 1; round <= sources.size(); ++round) {
+      while (begun < round) std::this_thread::yield();
+      for (volatile uint64_t wait = round % 4096; wait > 0;) wait = wait - 1;
+      sources[round - 1].request_stop();
+      stopped = round;
+    }
+  });
+  for (uint64_t round = 1; round <= sources.size(); ++round) {
+    CommunicatorOptions options;
+    options.epoch = round;
+    options.peers.resize(1);
+    options.stop = sources[round - 1].get_token();
+    std::unique_ptr<Communicator> communicator;
+    begun = round;
+    const Status status = Communicator::Create(nullptr, options, &communicator);
+    EXPECT_EQ(status.ok(), communicator != nullptr);
+    while (stopped < round) std::this_thread::yield();
+  }
+  stopping.join();
+}
+
 TEST(Create, TimeoutNamesWhoHasNotCome) {
   World world(3, Paths::kShm);
   std::unique_ptr<Communicator> communicator;
@@ -289,7 +317,7 @@ TEST(Create, TimeoutNamesWhoHasNotCome) {
   EXPECT_NE(status.message().find("rank 1, 2"), std::string::npos) << status.message();
 }
 
-// What rank 1 hears when the process at rank 0's address is that of `theirs`.
+// What rank 1 gets when the process at rank 0's address has the options `theirs`.
 Status CreateBeside(const Endpoint::Options& ours, const Endpoint::Options& theirs) {
   std::unique_ptr<Endpoint> own, other;
   EXPECT_TRUE(Endpoint::Create(ours, &own).ok());
@@ -338,7 +366,7 @@ TEST(Strangers, WhoKnowJobAndEpochChangeNothing) {
     World world(3, paths);
     for (uint64_t epoch = 1; epoch < 6; ++epoch) {
       communicator::Stranger stranger(world.OptionsFor(0, epoch).peers, "test-job", epoch);
-      stranger.AwaitCalls(5);  // Hellos from before the view is begun
+      stranger.AwaitCalls(5);  // these Hellos come before the view is begun
       world.Build(epoch);
       world.Run([](int rank, Communicator& c) {
         for (int i = 0; i < 20; ++i) ExpectAllreduce(c, rank, RM_SUM, RM_INT32, 1000, true);
@@ -367,6 +395,35 @@ TEST(Create, DeadMemberIsSuspectedAtOnce) {
     EXPECT_EQ(Communicator::Create(world.endpoint(1), options, &communicator).code(),
               RM_ERR_EPOCH_MOVED);
     EXPECT_EQ(suspect, static_cast<int>(victim));
+  }
+}
+
+// As a process does that gets no turn on its machine: the kernel takes the connection, and nobody
+// answers.
+class Silent {
+ public:
+  Silent() { EXPECT_TRUE(transport::ListenTcp("127.0.0.1:0", &fd_, &address_).ok()); }
+  PeerEndpoint Address() const { return {address_, "", 0}; }
+
+ private:
+  transport::UniqueFd fd_;
+  std::string address_;
+};
+
+TEST(Create, ASilentMemberIsSuspectedAfterAsLongAsItWasGivenToAnswer) {
+  for (const bool patient : {false, true}) {
+    World world(2, Paths::kTcp);
+    const Silent silent;
+    CommunicatorOptions options = world.OptionsFor(0, 1);
+    int suspect = -1;
+    options.on_suspect = [&](int rank, const std::string&) { suspect = rank; };
+    options.peers[1] = silent.Address();
+    options.probe_limit = patient ? std::chrono::seconds(60) : std::chrono::milliseconds(20);
+    options.connect_timeout = patient ? std::chrono::milliseconds(300) : std::chrono::seconds(60);
+    std::unique_ptr<Communicator> communicator;
+    EXPECT_EQ(Communicator::Create(world.endpoint(0), options, &communicator).code(),
+              patient ? RM_ERR_TIMEOUT : RM_ERR_EPOCH_MOVED);
+    EXPECT_EQ(suspect, patient ? -1 : 1);
   }
 }
 

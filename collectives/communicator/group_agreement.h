@@ -1,8 +1,8 @@
-// How the ranks of a view come to know the groups that share memory (group_map.h): rank 0 hears
-// from each rank which arenas it has mapped, and tells all the groups. So a rank that knows them
-// knows, too, that every rank is connected with all others.
+// How the ranks of a view learn which groups of them share memory (group_map.h): rank 0 hears from
+// each rank which arenas it has mapped, and tells all ranks the groups. So a rank that knows the
+// groups also knows that every rank is connected with all others.
 //
-// Thread rule: a collective of the view.
+// Thread rule: all ranks of the view call it, each on the thread that builds the view.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace ringmaster::communicator {
 
-// `mapped`: by rank, whether this one has mapped its arena, the own one included. *groups: by rank.
+// `mapped[k]`: this rank has mapped the arena of rank k. *groups: the group of each rank, by rank.
 // On failure the view is over.
 Status AgreeOnGroups(transport::LivenessMonitor* liveness, RankAndSize place, uint64_t epoch,
                      transport::Clock::time_point deadline, const std::vector<uint8_t>& mapped,

@@ -12,13 +12,14 @@
 
 namespace ringmaster::communicator {
 
-// The number of each rank's group: a rank goes to the first group in which it and every member have
+// The number of each rank's group: a rank joins the first group such that it and every member have
 // mapped each other. `can_map[i][k]`: rank i has mapped rank k's arena.
 std::vector<uint32_t> FormGroups(const std::vector<std::vector<uint8_t>>& can_map);
 
 class GroupMap {
  public:
-  // Of rank `self`. `by_rank`: numbers from 0, all of which some rank has.
+  // The map as rank `self` sees it. `by_rank`: the group of each rank; groups are numbered from 0
+  // without gaps.
   GroupMap(std::vector<uint32_t> by_rank, int self) : by_rank_(std::move(by_rank)), self_(self) {
     members_.resize(1 + *std::max_element(by_rank_.begin(), by_rank_.end()));
     for (size_t rank = 0; rank < by_rank_.size(); ++rank)
@@ -41,7 +42,7 @@ class GroupMap {
   uint32_t own() const { return GroupOf(self_); }
   const std::vector<int>& own_members() const { return members_[own()]; }
   bool leads() const { return own_members().front() == self_; }
-  // By group.
+  // The first rank of each group, by group.
   std::vector<int> Leaders() const {
     std::vector<int> leaders;
     for (const auto& members : members_) leaders.push_back(members.front());
@@ -52,7 +53,7 @@ class GroupMap {
     const std::vector<int>& mine = own_members();
     return static_cast<int>(std::find(mine.begin(), mine.end(), rank) - mine.begin());
   }
-  // Of one element for each rank: those of the own group's ranks.
+  // Picks the elements of the own group's ranks out of one element for each rank.
   template <typename T>
   std::vector<T> OfOwn(const std::vector<T>& by_rank) const {
     std::vector<T> own;

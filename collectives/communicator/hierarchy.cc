@@ -36,7 +36,8 @@ Status Hierarchy::Allreduce(const void* in, void* out, size_t count, const Reduc
   return AllreduceAcross(in, out, count, how, op_number);
 }
 
-// Sum inside each group to its leader, over the leaders, and back.
+// Reduces inside each group to its first rank, allreduces among the first ranks, and broadcasts the
+// result inside each group.
 Status Hierarchy::AllreduceAcross(const void* in, void* out, size_t count, Reduction how,
                                   uint64_t op_number) {
   int divisor = how.divisor;
@@ -54,7 +55,8 @@ Status Hierarchy::AllreduceAcross(const void* in, void* out, size_t count, Reduc
   return status;
 }
 
-// Inside each group, then the groups' blocks around the leaders, then all of it back to the groups.
+// Gathers inside each group, then all groups' blocks at the first ranks, and broadcasts everything
+// inside each group.
 Status Hierarchy::Allgatherv(const void* send, const Blocks& by_rank, uint64_t op_number) {
   if (groups_.groups() == 1 && shares_memory()) return shm_->Allgatherv(send, by_rank, op_number);
   Status status;
@@ -100,8 +102,9 @@ Status Hierarchy::ReduceScatter(const ConstBlocks& by_rank, void* out, const Red
   return ReduceScatterAcross(by_rank, out, how, op_number);
 }
 
-// The blocks are put in the groups' order first, so that a group's are one stretch: reduced to the
-// group's first rank, scattered over the first ranks, and in each group to those that they are for.
+// First puts the blocks into the order of the groups, so that the blocks of one group are
+// contiguous. They are then reduced to each group's first rank, reduce-scattered among the first
+// ranks, and scattered inside each group to the ranks that they are for.
 Status Hierarchy::ReduceScatterAcross(const ConstBlocks& by_rank, void* out, const Reduction& how,
                                       uint64_t op_number) {
   std::vector<std::byte> arranged;
@@ -130,7 +133,7 @@ Status Hierarchy::ReduceScatterAcross(const ConstBlocks& by_rank, void* out, con
     status = leaders_->ReduceScatter(by_group, shares_memory() ? mine : out, how, op_number);
   }
   if (!status.ok() || !shares_memory()) return status;
-  // From the first rank of the group alone.
+  // Only the first rank of the group sends; the others give empty blocks.
   ConstBlocks send;
   size_t longest = 0;
   for (const auto& block : groups_.OfOwn(by_rank)) {
@@ -143,7 +146,7 @@ Status Hierarchy::ReduceScatterAcross(const ConstBlocks& by_rank, void* out, con
   return shm_->Alltoallv(send, recv, longest, op_number);
 }
 
-// Ranks of one group exchange over the arenas, all others directly.
+// Ranks of one group exchange over the arenas, ranks of different groups over their connection.
 Status Hierarchy::Alltoallv(ConstBlocks to, Blocks from, std::span<const size_t> bytes,
                             uint64_t op_number) {
   const size_t self = static_cast<size_t>(groups_.self());

@@ -26,8 +26,9 @@ class Hierarchy {
   using Blocks = std::vector<std::span<std::byte>>;             // by rank
   using ConstBlocks = std::vector<std::span<const std::byte>>;  // by rank
 
-  // `ranks`: of the groups' ranks in the view, whose connections `liveness` has. `maps`: by rank,
-  // the arenas of the own group's.
+  // `ranks[k]`: the rank in the view of rank k of `groups` (in a subset the two differ); `liveness`
+  // has the connections by that rank. `maps`: by rank of `groups`; only the arenas of the own group
+  // are used.
   Hierarchy(transport::LivenessMonitor* liveness, uint64_t epoch, GroupMap groups,
             std::vector<int> ranks, const std::vector<std::shared_ptr<transport::ArenaMap>>& maps);
 
@@ -35,7 +36,7 @@ class Hierarchy {
 
   Status Allreduce(const void* in, void* out, size_t count, const algorithms::Reduction& how,
                    uint64_t op_number);
-  // `by_rank`: one stretch of memory.
+  // The blocks of `by_rank` must lie one after the other in memory.
   Status Allgatherv(const void* send, const Blocks& by_rank, uint64_t op_number);
   Status Broadcast(void* data, size_t bytes, int root, uint64_t op_number);
   Status ReduceScatter(const ConstBlocks& by_rank, void* out, const algorithms::Reduction& how,
@@ -59,7 +60,7 @@ class Hierarchy {
   // Null: this rank leads no group, or there is only one group.
   std::unique_ptr<algorithms::StreamGroup> leaders_;
   std::unique_ptr<algorithms::StreamGroup> everyone_;  // null: only one group
-  unsigned char nothing_ = 0;
+  unsigned char nothing_ = 0;                          // for Barrier()'s empty allreduce
 };
 
 }  // namespace ringmaster::communicator

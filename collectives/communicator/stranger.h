@@ -1,4 +1,4 @@
-// A process that knows all that stands in a job's status, and not its ring's key; for tests.
+// For tests: a process that knows everything in a job's status but doesn't hold its ring key.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@
 
 namespace ringmaster::communicator {
 
-// While it lives it dials all peers, as rank 2 of the view, of the next one and of one that would
-// end every other, and says what a member would.
+// While it exists it dials all peers as rank 2 of the view, of the next view and of one with the
+// highest epoch, which would make every other view outdated. It sends what a member would send.
 class Stranger {
  public:
   Stranger(std::vector<PeerEndpoint> peers, std::string job, uint64_t epoch)

@@ -1,6 +1,7 @@
 // Elements of any type, as doubles: what tests put into buffers and expect in results.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -114,6 +115,9 @@ inline double Get(const std::byte* at, rm_dtype dtype, size_t i) {
 
 inline bool IsInteger(rm_dtype dtype) { return dtype <= RM_INT64 || dtype >= RM_UINT16; }
 
+// ValueOf and Expected repeat after so many elements. The tests look at hundreds of millions.
+constexpr size_t kPeriod = 33;
+
 inline double ValueOf(rm_op op, int rank, size_t i) {
   if (op == RM_PRODUCT) return (static_cast<size_t>(rank) + i) % 3 == 0 ? 2 : 1;
   return static_cast<double>((static_cast<size_t>(rank) * 7 + i * 3) % 11) + 1;
@@ -134,7 +138,13 @@ inline double Expected(rm_op op, rm_dtype dtype, int ranks, size_t i) {
 
 inline std::vector<std::byte> InputOf(rm_op op, rm_dtype dtype, int rank, size_t count) {
   std::vector<std::byte> data(count * Bytes(dtype) + 1);  // never empty: data() is not null
-  for (size_t i = 0; i < count; ++i) Put(data.data(), dtype, i, ValueOf(op, rank, i));
+  const size_t first = std::min(count, kPeriod);
+  for (size_t i = 0; i < first; ++i) Put(data.data(), dtype, i, ValueOf(op, rank, i));
+  for (size_t done = first; done < count;) {
+    const size_t more = std::min(done, count - done);  // whole periods, until the last
+    std::memcpy(data.data() + done * Bytes(dtype), data.data(), more * Bytes(dtype));
+    done += more;
+  }
   return data;
 }
 
@@ -142,8 +152,10 @@ inline std::vector<std::byte> InputOf(rm_op op, rm_dtype dtype, int rank, size_t
 inline std::string Differs(const std::byte* data, rm_op op, rm_dtype dtype, int ranks,
                            size_t count) {
   double tolerance = op != RM_AVERAGE || IsInteger(dtype) ? 0 : dtype == RM_BFLOAT16 ? 1e-2 : 1e-3;
+  double period[kPeriod];
+  for (size_t i = 0; i < kPeriod; ++i) period[i] = Expected(op, dtype, ranks, i);
   for (size_t i = 0; i < count; ++i) {
-    double expected = Expected(op, dtype, ranks, i);
+    double expected = period[i % kPeriod];
     double actual = Get(data, dtype, i);
     if (std::fabs(actual - expected) > tolerance * std::fabs(expected)) {
       return "element " + std::to_string(i) + " of " + std::to_string(count) + " is " +

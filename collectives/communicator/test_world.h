@@ -1,5 +1,5 @@
-// Ranks as threads, for tests: endpoints, one communicator for each, and a function run by all at
-// once.
+// For tests: ranks as threads, each with an endpoint and a communicator, and a function that all of
+// them run at once.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ class World {
     options.epoch = epoch;
     options.rank = static_cast<int>(rank);
     for (size_t member : members_) options.peers.push_back(AddressOf(member, members_[rank]));
-    // Mixed: every third rank keeps to itself, the others share.
+    // Mixed: every third rank shares no memory, the others do.
     options.allow_shm = !OverTcp() && !(paths_ == Paths::kMixed && members_[rank] % 3 == 1);
     return options;
   }
@@ -100,8 +100,8 @@ class World {
 
  private:
   bool OverTcp() const { return paths_ == Paths::kTcp || paths_ == Paths::kEncrypted; }
-  // Pairs: two ranks a pod. The name of another pod's socket leads nowhere, as in another network
-  // namespace.
+  // Pairs: two ranks in each pod. The socket name of a rank in another pod leads nowhere, as in
+  // another network namespace.
   PeerEndpoint AddressOf(size_t member, size_t seen_from) const {
     PeerEndpoint address = endpoints_[member]->Address();
     if (paths_ != Paths::kPairs) return address;

@@ -1,6 +1,6 @@
-// Averages of which the sum may overflow although the average doesn't: the sum is made in a wider
-// type. For halves that is float. bf16 has the range of float, so each element is divided before it
-// is added.
+// Makes averages whose sum may overflow although the average doesn't: the sum is made in a wider
+// type, which for halves is float. bf16 has the range of float, so there each element is divided
+// before it is added. Where all ranks share memory halves don't need it (algorithms/reduce.h).
 //
 // Owner and thread: one call of a collective.
 #pragma once
@@ -19,7 +19,8 @@ class WideAverage {
 
   WideAverage(rm_dtype dtype, int size);
 
-  // Takes `count` elements, with room for `beside` more behind them. RM_ERR_OUT_OF_MEMORY.
+  // Converts `count` elements to the wider type and leaves room for `beside` more behind them.
+  // RM_ERR_OUT_OF_MEMORY if there is no memory for it.
   Status Take(const void* in, size_t count, size_t beside = 0);
 
   // What to reduce in place of the caller's elements, and how.
@@ -28,7 +29,8 @@ class WideAverage {
   rm_dtype dtype() const { return wide_dtype_; }
   rm_op op() const { return divides_first_ ? RM_SUM : RM_AVERAGE; }
 
-  // `count` elements of the result, from taken() or beside(), as the caller wants them.
+  // Converts `count` elements of the result, which lie at taken() or beside(), to the caller's
+  // type.
   void Give(const std::byte* result, void* out, size_t count) const;
 
  private:

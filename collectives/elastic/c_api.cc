@@ -1,7 +1,9 @@
-// The C ABI but for the collectives: beginning and end, ranks, steps, state. All else is Worker.
+// The C ABI except for collectives, process sets and timeline: beginning and end, ranks, steps,
+// state. TrainingProcess does the work.
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -23,7 +25,7 @@ using ringmaster::elastic::Guarded;
 using ringmaster::elastic::LastError;
 using ringmaster::elastic::Library;
 using ringmaster::elastic::NotInitialised;
-using ringmaster::elastic::Worker;
+using ringmaster::elastic::TrainingProcess;
 using ringmaster::elastic::WorkerOptions;
 using ringmaster::engine::Membership;
 
@@ -53,8 +55,9 @@ Status Initialise(double timeout_seconds) {
   if (Status s = ringmaster::elastic::OptionsFromEnvironment(&options); !s.ok()) return s;
   options.timeline = &g.timeline;
   options.version = RINGMASTER_VERSION;
-  std::unique_ptr<Worker> worker;
-  Status status = Worker::Start(options, &g.state, Deadline(timeout_seconds, 600), &worker);
+  std::unique_ptr<TrainingProcess> worker;
+  Status status =
+      TrainingProcess::Start(options, &g.state, Deadline(timeout_seconds, 600), &worker);
   if (!status.ok()) return status;
   ringmaster::sync::MutexLock lock(&g.mu);
   g.worker = std::move(worker);
@@ -67,14 +70,18 @@ Status ShutDown(double timeout_seconds) {
   auto worker = CurrentWorker();
   if (!worker) return {};
   const bool agrees = worker->AgreesWithOthers();
-  Status status = worker->Shutdown(Deadline(timeout_seconds, 600));
-  // The one may still be agreed on; a process that was dropped has no part in it.
+  const auto deadline = Deadline(timeout_seconds, 600);
+  Status status = worker->Shutdown(deadline);
+  // After a timeout the shutdown may still be agreed on, and a process that was dropped has no part
+  // in it: the worker stays as it is.
   if (status.code() == RM_ERR_TIMEOUT || status.code() == RM_ERR_DROPPED) return status;
-  if (Status written = g.timeline.Stop(); !written.ok())
+  const auto patience = Deadline(0, ringmaster::timeline::Timeline::kPatience.count());
+  if (Status written = g.timeline.Stop(std::min(deadline, patience)); !written.ok())
     std::fprintf(stderr, "ringmaster: %s\n", written.message().c_str());
   if (status.ok() && agrees) {
     g.resting = worker;
-    // A process that ends normally was through with the job.
+    // If the process ends normally from here on, this worker is through with the job: EndAtExit
+    // says so.
     static std::once_flag once;
     std::call_once(once, [] { on_exit(EndAtExit, nullptr); });
   }
@@ -83,7 +90,8 @@ Status ShutDown(double timeout_seconds) {
   return status;
 }
 
-// A process that has succeeded, and rests. Any other end is a fault, with which the others go on.
+// At the exit of a process that has succeeded and rests: the worker is through with the job. Any
+// other exit is a fault, and the others go on without this worker.
 void EndAtExit(int exit_status, void*) {
   if (fork_guard::InChild() || (exit_status & 0xff) != 0) return;
   Library& g = Library::Get();
@@ -96,8 +104,8 @@ void EndAtExit(int exit_status, void*) {
   _exit(RM_EXIT_DROPPED);
 }
 
-// The end of a process that has succeeded is an agreed end of the job. Any other is none: the
-// others go on without this worker.
+// At the exit of a process that has succeeded: all ranks agree on the end of the job. Any other
+// exit is a fault, and the others go on without this worker.
 // The thread's last error is not touched: it has been destroyed by now.
 void ShutDownAtExit(int exit_status, void*) {
   if (fork_guard::InChild() || (exit_status & 0xff) != 0) return;
@@ -255,6 +263,20 @@ rm_status rm_report(const char* name, double value) {
 const char* rm_worker_id(int rank) {
   const auto worker = CurrentWorker();
   last_text = worker ? worker->info().WorkerAt(rank) : "";
+  return last_text.c_str();
+}
+
+uint64_t rm_step_epoch(void) {
+  const auto worker = CurrentWorker();
+  return worker ? worker->info().step_ranks().epoch : 0;
+}
+
+const char* rm_step_worker_id(int rank) {
+  const auto worker = CurrentWorker();
+  if (rank == -1) return rm_worker_id(rank);
+  const auto workers = worker ? worker->info().step_ranks().workers : std::vector<std::string>();
+  const auto at = static_cast<size_t>(rank);  // of a negative one: more than any size
+  last_text = at < workers.size() ? workers[at] : "";
   return last_text.c_str();
 }
 

@@ -16,14 +16,14 @@ using ringmaster::elastic::Guarded;
 using ringmaster::elastic::Library;
 using ringmaster::elastic::NotInitialised;
 using ringmaster::elastic::ReadRequests;
-using ringmaster::elastic::Worker;
+using ringmaster::elastic::TrainingProcess;
 using ringmaster::engine::Kind;
 using ringmaster::engine::KindName;
 using ringmaster::engine::Operation;
 using Operations = std::vector<std::shared_ptr<Operation>>;
 
-Status Enqueue(Worker* worker, const Operations& operations, rm_handle* handles) {
-  // First, so that nothing can fail once the library has the buffers.
+Status Enqueue(TrainingProcess* worker, const Operations& operations, rm_handle* handles) {
+  // The handles are made first, so that nothing can fail once the library has the buffers.
   auto& table = Library::Get().handles;
   std::vector<rm_handle> numbers;
   for (const auto& operation : operations) numbers.push_back(table.Add(operation));
@@ -39,13 +39,18 @@ Status Submit(const rm_request* requests, size_t n, rm_handle* handles) {
   if (handles == nullptr) return {RM_ERR_INVALID, "handle is null"};
   std::fill_n(handles, n, 0);
   const auto worker = CurrentWorker();
-  // Who the members are a joiner knows only when it has entered.
+  // A joiner has to enter first: only then does it know the members.
   if (worker != nullptr) {
     if (Status s = worker->EnsureEntered(); !s.ok()) return s;
   }
   ringmaster::elastic::Asker asker;
   if (worker != nullptr) asker.worker = worker->info().WorkerAt(-1);
   asker.members = [&](int process_set) {
+    std::vector<std::string> workers;
+    if (worker != nullptr) (void)worker->info().StepMembersOf(process_set, &workers);
+    return workers;
+  };
+  asker.members_now = [&](int process_set) {
     std::vector<std::string> workers;
     if (worker != nullptr) (void)worker->info().MembersOf(process_set, &workers, nullptr);
     return workers;
@@ -55,7 +60,8 @@ Status Submit(const rm_request* requests, size_t n, rm_handle* handles) {
   return worker == nullptr ? NotInitialised() : Enqueue(worker.get(), operations, handles);
 }
 
-// A request for a tensor; null: it has no shape, which is then found wrong.
+// A request for a tensor. If `tensor` is null the request has no shape, and ReadRequests refuses
+// it.
 rm_request RequestFor(rm_kind kind, const char* name, const rm_tensor* tensor) {
   rm_request request = rm_request_of(kind, name);
   request.dimensions = -1;
@@ -66,17 +72,21 @@ rm_request RequestFor(rm_kind kind, const char* name, const rm_tensor* tensor) {
   return request;
 }
 
-// The worker that has the rank `root` now.
+// The worker that the rank `root` means in this step.
 Status ResolveRoot(const char* name, int root, std::string* id) {
   if (name == nullptr) return {RM_ERR_INVALID, "name is empty: a tensor needs one"};
   const auto worker = CurrentWorker();
   if (!worker) return NotInitialised();
   if (Status s = worker->EnsureEntered(); !s.ok()) return s;
-  *id = root < 0 ? "" : worker->info().WorkerAt(root);
-  if (!id->empty()) return {};
-  return {RM_ERR_INVALID, std::string("broadcast '") + name + "': root is " + std::to_string(root) +
-                              ", allowed is 0 to " +
-                              std::to_string(worker->info().membership().size - 1)};
+  const std::vector<std::string> workers = worker->info().step_ranks().workers;
+  const int size = static_cast<int>(workers.size());
+  if (root < 0 || root >= size) {
+    return {RM_ERR_INVALID, std::string("broadcast '") + name + "': root is " +
+                                std::to_string(root) + ", allowed is 0 to " +
+                                std::to_string(size - 1)};
+  }
+  *id = workers[static_cast<size_t>(root)];
+  return {};
 }
 
 Status FindDone(rm_handle handle, std::shared_ptr<Operation>* operation) {
@@ -88,8 +98,9 @@ Status FindDone(rm_handle handle, std::shared_ptr<Operation>* operation) {
   return (*operation)->status();
 }
 
-// False: the deadline passed. After rm_shutdown there is no worker, and everything is done.
-bool Await(const Operation& operation, Worker::Clock::time_point deadline) {
+// Waits until the operation is done. False: the deadline passed. After rm_shutdown there is no
+// worker, and every operation is done.
+bool Await(const Operation& operation, TrainingProcess::Clock::time_point deadline) {
   const auto worker = CurrentWorker();
   return worker != nullptr ? worker->Await(operation, deadline) : operation.WaitUntil(deadline);
 }

@@ -14,12 +14,12 @@ using ringmaster::elastic::CurrentWorker;
 using ringmaster::elastic::Guarded;
 using ringmaster::elastic::Library;
 using ringmaster::elastic::NotInitialised;
-using ringmaster::elastic::Worker;
+using ringmaster::elastic::TrainingProcess;
 using ringmaster::engine::Kind;
 using ringmaster::engine::Operation;
 using ringmaster::engine::Request;
 
-Status Start(Worker* worker, Request request, rm_handle* handle) {
+Status Start(TrainingProcess* worker, Request request, rm_handle* handle) {
   const auto operation = std::make_shared<Operation>(std::move(request), nullptr, nullptr);
   const rm_handle number = Library::Get().handles.Add(operation);
   if (Status s = worker->Submit(operation); !s.ok()) {
@@ -30,26 +30,27 @@ Status Start(Worker* worker, Request request, rm_handle* handle) {
   return {};
 }
 
-Status ResolveMembers(const Worker& worker, const int* ranks, size_t n, Request* request) {
+Status ResolveMembers(const TrainingProcess& worker, const int* ranks, size_t n, Request* request) {
   if (ranks == nullptr || n == 0) return {RM_ERR_INVALID, "process set: there are no ranks"};
   std::vector<int> sorted(ranks, ranks + n);
   std::sort(sorted.begin(), sorted.end());
+  const std::vector<std::string> workers = worker.info().step_ranks().workers;
+  const int size = static_cast<int>(workers.size());
   for (size_t i = 0; i < n; ++i) {
-    const std::string member = sorted[i] < 0 ? "" : worker.info().WorkerAt(sorted[i]);
-    if (member.empty() || (i > 0 && sorted[i] == sorted[i - 1])) {
+    const std::string which = "process set: rank " + std::to_string(sorted[i]);
+    if (sorted[i] < 0 || sorted[i] >= size) {
       return {RM_ERR_INVALID,
-              "process set: rank " + std::to_string(sorted[i]) +
-                  (member.empty() ? " is not in the world, which has 0 to " +
-                                        std::to_string(worker.info().membership().size - 1)
-                                  : std::string(" is there twice"))};
+              which + " is not in the world, which has 0 to " + std::to_string(size - 1)};
     }
-    request->members.push_back(member);
+    if (i > 0 && sorted[i] == sorted[i - 1]) return {RM_ERR_INVALID, which + " is there twice"};
+    request->members.push_back(workers[static_cast<size_t>(sorted[i])]);
   }
   return {};
 }
 
-// The others added theirs long ago.
-Status CountOnly(Worker* worker, rm_handle* handle) {
+// A joiner adds no set, because the others added theirs long ago. It only counts its calls, so that
+// its sets get the same numbers.
+Status CountOnly(TrainingProcess* worker, rm_handle* handle) {
   const auto operation = std::make_shared<Operation>(Request(), nullptr, nullptr);
   operation->process_set = worker->CountSet();
   operation->Complete({});

@@ -1,7 +1,7 @@
-// Whether this worker can take an operation on a GPU's tensor: the job allows it, there is such a
-// GPU, and it is the one that all its tensors lie on.
+// Checks whether this worker can take an operation on a GPU's tensor: the job allows it, there is
+// such a GPU, and all tensors of the worker lie on that one.
 //
-// Owner: Worker. Thread rule: any thread.
+// Owner: TrainingProcess. Thread rule: any thread.
 #pragma once
 
 #include <atomic>
@@ -18,11 +18,12 @@ namespace ringmaster::elastic {
 
 class DeviceCheck {
  public:
-  // `gpu`: finds what there is, when the first such operation comes.
+  // `gpu` finds the GPU libraries. It is not called before an operation on a GPU comes.
   DeviceCheck(BackendChoice backend, std::function<const nccl::Gpu&()> gpu)
       : backend_(backend), find_gpu_(std::move(gpu)) {}
 
-  // RM_ERR_INVALID or RM_ERR_UNAVAILABLE: nothing of it can be asked for.
+  // RM_ERR_INVALID or RM_ERR_UNAVAILABLE: one of the operations can't be taken, so none of them may
+  // be submitted.
   Status Check(std::span<const std::shared_ptr<engine::Operation>> operations) {
     for (const auto& operation : operations) {
       if (!operation->request.on_gpu) continue;

@@ -32,16 +32,18 @@ void EngineHost::Make(engine::EngineListener* listener) {
   options.communicators = communicators_.get();
   options.listener = listener;
   options.state = state_;
-  // Whether it has state is known with the welcome: joiners are told that they have no state then,
-  // before any view.
+  // Whether this worker has state is known only with the sidecar's welcome. Joiners are told then,
+  // before any view, that they have none.
   options.has_state = true;
   options.fusion_bytes = options_.fusion_bytes;
   options.stall = options_.stall;
   options.timeline = options_.timeline;
-  // A worker that takes part before it has a tensor of its own: on the GPU that scripts pick for
-  // it.
-  options.make_backend = [device = std::max(0, options_.slot)] {
-    return std::make_unique<nccl::BackendByMemory>(nccl::ThisMachinesGpu, device, nccl::Limits());
+  // The device of a worker that takes part before it has a tensor of its own: the GPU that scripts
+  // pick for its slot.
+  options.make_backend = [device = std::max(0, options_.slot),
+                          needs_nccl = options_.backend == BackendChoice::kNccl] {
+    return std::make_unique<nccl::BackendByMemory>(nccl::ThisMachinesGpu, device,
+                                                   nccl::WaitLimits(), needs_nccl);
   };
   engine_ = std::make_unique<engine::Engine>(options);
   fixed_world_reports_.Attach(engine_.get());
@@ -59,7 +61,7 @@ Status EngineHost::StartInJob(engine::EngineListener* listener) {
 }
 
 Status EngineHost::StartAlone() {
-  engine::View view = FirstView();
+  engine::WorkerView view = FirstView();
   view.peers.resize(1);
   view.workers = {"this process"};
   view.self = 0;
@@ -68,13 +70,13 @@ Status EngineHost::StartAlone() {
 
 Status EngineHost::StartInFixedWorld(Clock::time_point deadline) {
   if (Status s = process_manager::Open(options_.launch, &launcher_); !s.ok()) return s;
-  engine::View view;
+  engine::WorkerView view;
   Status founded = FoundWorld(launcher_.get(), options_, deadline, &endpoint_, &view);
   if (!founded.ok()) return founded;
   return EnterOnlyView(std::move(view), deadline);
 }
 
-Status EngineHost::EnterOnlyView(engine::View view, Clock::time_point deadline) {
+Status EngineHost::EnterOnlyView(engine::WorkerView view, Clock::time_point deadline) {
   Make(&fixed_world_reports_);
   engine_->PostView(std::move(view));
   return engine_->AwaitEntered(deadline);

@@ -1,5 +1,5 @@
-// The engine of this worker and what it stands on: the endpoint at which the others reach it, what
-// makes its communicators, and, where there is no sidecar, the only view that there will be.
+// The engine of this worker and what it needs: the endpoint at which the others reach this process,
+// the factory of its communicators and, if there is no sidecar, the only view that there will be.
 //
 // Thread rule: one of the Start functions, once; then any thread.
 #pragma once
@@ -20,36 +20,37 @@ class EngineHost {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // All outlive it.
+  // The arguments outlive this object.
   EngineHost(const WorkerOptions& options, engine::StateRegistry* state, PingFacts* facts);
   EngineHost(const EngineHost&) = delete;
   EngineHost& operator=(const EngineHost&) = delete;
 
-  // In a job: without a view, which its sidecar will give it. `listener` hears what the engine
+  // Starts in a job, without a view: the sidecar will give it one. `listener` hears what the engine
   // says.
   Status StartInJob(engine::EngineListener* listener);
-  // In a view of this process alone.
+  // Starts in a view of this process alone.
   Status StartAlone();
-  // In the view of all processes that an MPI launcher has started. Returns when all are here.
+  // Starts in the view of all processes that an MPI launcher has started. Returns when all are
+  // here.
   Status StartInFixedWorld(Clock::time_point deadline);
 
   // Null before the start, and after Close() and End().
   engine::Engine* engine() const { return engine_.get(); }
   // Null: this process is alone.
   Endpoint* endpoint() const { return endpoint_.get(); }
-  // The engine does nothing any more.
+  // After this the engine does nothing any more.
   void Close() {
     if (engine_) engine_->Close();
   }
-  // It is gone. After Close(), and when nobody else uses it.
+  // Destroys the engine: after Close(), and when nobody else uses it.
   void End() { engine_.reset(); }
-  // Lets go of the MPI launcher. Not earlier than the first shutdown: a script that calls MPI
-  // begins with it, too, and can't after its leave.
+  // Takes leave of the MPI launcher. Not before the first shutdown: a script that calls MPI itself
+  // needs the launcher to begin, and that isn't possible after the leave.
   void LeaveLauncher() { launcher_.reset(); }
 
  private:
   void Make(engine::EngineListener* listener);
-  Status EnterOnlyView(engine::View view, Clock::time_point deadline);
+  Status EnterOnlyView(engine::WorkerView view, Clock::time_point deadline);
 
   const WorkerOptions& options_;
   engine::StateRegistry* const state_;

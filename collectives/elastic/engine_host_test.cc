@@ -29,7 +29,7 @@ class EngineHostTest : public testing::Test {
  protected:
   EngineHostTest() { options_.job = "test"; }
 
-  // The sum over all ranks of 3 from each.
+  // The sum if each rank gives 3.
   float Sum() {
     float data = 3;
     engine::Request request{"sum", engine::Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 1, 1, 1};
@@ -65,7 +65,7 @@ TEST_F(EngineHostTest, InAJobItHasNoViewUntilItIsGivenOneAndTellsTheListenerOfIt
   const Status started = host_.StartInJob(&listener_);
   ASSERT_TRUE(started.ok()) << started.message();
   EXPECT_FALSE(host_.engine()->info().entered);
-  engine::View view;
+  engine::WorkerView view;
   view.epoch = 7;
   view.self = 0;
   view.workers = {"the worker"};
@@ -112,7 +112,7 @@ TEST_F(EngineHostTest, WhatNoLauncherHasStartedHasNoFixedWorld) {
   EXPECT_EQ(host_.engine(), nullptr);
 }
 
-// mpiexec's end of the socket to the one process that it has started.
+// Plays mpiexec: its end of the socket to the one process that it has started.
 class MpiLauncher {
  public:
   MpiLauncher() {
@@ -127,7 +127,7 @@ class MpiLauncher {
   process_manager::Launch launch() const {
     return {process_manager::Launch::Protocol::kPmi1, ends_[0], /*rank=*/0, /*size=*/1};
   }
-  // The process has taken its leave, which it does not before the launcher has answered.
+  // Whether the process has taken its leave, which it doesn't do before the launcher has answered.
   bool left() const { return left_; }
 
  private:
@@ -156,7 +156,7 @@ class MpiLauncher {
 
   int ends_[2] = {-1, -1};
   std::atomic<bool> left_ = false;
-  std::string said_;  // the newest that the process has said
+  std::string said_;  // the newest line that the process has sent
   std::thread thread_;
 };
 

@@ -37,7 +37,7 @@ void EngineReports::OnRebuilt(const engine::RebuildTimes& times, uint64_t step, 
 }
 
 void EngineReports::OnShutDown(uint64_t epoch) {
-  frames_->PingSoon();  // with the last step and values: nobody may ask later
+  frames_->PingSoon();  // it carries the last step and values, and there may be no later ping
   rest_->Rests(epoch);
   if (rest_->may_rest()) return frames_->Resting(epoch);
   rest_->Finished(epoch);

@@ -1,5 +1,5 @@
-// Passes on what a worker's engine says: to the sidecar, and into the registration and the status
-// of the rest what a sidecar that starts again must hear again.
+// Passes on what a worker's engine reports to the sidecar. What a sidecar that starts again must be
+// told again also goes to the registration and the rest status.
 //
 // Thread rule: the engine's thread.
 #pragma once
@@ -20,7 +20,7 @@ class EngineReports : public engine::EngineListener {
   EngineReports(WorkerRegistration* registration, RestStatus* rest, SidecarFrames* frames,
                 PingFacts* facts)
       : registration_(registration), rest_(rest), frames_(frames), facts_(facts) {}
-  // Before the engine's first view.
+  // Called before the engine's first view.
   void Attach(const engine::Engine* engine) { engine_ = engine; }
 
   void OnStopped(uint64_t epoch) override;

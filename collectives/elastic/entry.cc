@@ -13,8 +13,8 @@ constexpr std::chrono::milliseconds kLookAtRole{100};
 
 Status Entry::Await(engine::Engine* engine, Clock::time_point deadline) {
   Ask();
-  // Nobody lets in a worker without state, unless the job begins anew: what it waits for is the
-  // end.
+  // A worker without state is let in only if the job begins anew. So what it normally waits for is
+  // the end of the job, and the deadline doesn't count.
   Status status = AwaitView(engine, stateless() ? Clock::time_point::max() : deadline);
   registration_->EndWait();
   return status;

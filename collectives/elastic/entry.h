@@ -19,23 +19,23 @@ class Entry {
   Entry(WorkerRegistration* registration, SidecarFrames* frames, const engine::StateRegistry* state)
       : registration_(registration), frames_(frames), state_(state) {}
 
-  // The user waits to be in a view.
+  // Asks to be let into a view, and waits until the worker is in one.
   Status Await(engine::Engine* engine, Clock::time_point deadline);
-  // The user waits for the job to begin. RM_ERR_TIMEOUT before the deadline: it has begun without
-  // this worker, which is a joiner now.
+  // Asks to take part in the beginning of the job, and waits for that. RM_ERR_TIMEOUT before the
+  // deadline: the job has begun without this worker, which is a joiner now.
   Status AwaitBegin(engine::Engine* engine, Clock::time_point deadline);
-  // The sidecar may not know that the user waits.
+  // Asks once more, because the sidecar may not know that the user waits.
   void AskAgain() { frames_->Enter(stateless()); }
 
-  // The sidecar was not heard for so long that the worker counts as out of its view, until the
-  // sidecar says something of one.
+  // The sidecar was not heard for so long that the worker counts as dropped, until the sidecar
+  // sends a view or calls the worker a joiner.
   void Fence() { fenced_ = true; }
   void Unfence() { fenced_ = false; }
   bool fenced() const { return fenced_; }
 
  private:
   void Ask();
-  // The worker would be a joiner whose script has registered no state to load.
+  // The worker is a joiner whose script has registered no state that it could load.
   bool stateless() const;
   Status AwaitView(engine::Engine* engine, Clock::time_point deadline) const;
 

@@ -1,14 +1,14 @@
-// The view of those who begin without a sidecar: it is the first, and the only one.
+// The view of workers without a sidecar: their first and only one.
 #pragma once
 
-#include "collectives/engine/view.h"
+#include "collectives/engine/worker_view.h"
 
 namespace ringmaster::elastic {
 
 inline constexpr uint64_t kFirstEpoch = uint64_t{1} << 40 | 1;  // 1.1, as a job's first view
 
-inline engine::View FirstView() {
-  engine::View view;
+inline engine::WorkerView FirstView() {
+  engine::WorkerView view;
   view.epoch = kFirstEpoch;
   view.reason = "Bootstrap";
   return view;

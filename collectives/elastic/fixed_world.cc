@@ -47,7 +47,8 @@ std::optional<std::string> OwnAddressTowards(const addrinfo& there) {
   return text;
 }
 
-// Of IPv4 if that leads there, else of IPv6: all ranks choose in the same way.
+// The address from which this machine reaches that host: by IPv4 if there is a route, else by IPv6.
+// All ranks choose in the same way.
 Status AddressTowards(const std::string& host, std::string* out) {
   addrinfo wanted = {}, *found = nullptr;
   wanted.ai_family = AF_UNSPEC;
@@ -67,7 +68,7 @@ Status AddressTowards(const std::string& host, std::string* out) {
   return {RM_ERR_UNAVAILABLE, "no route leads to " + host + ", which has other ranks"};
 }
 
-// What the others reach this process by. `hosts`: by rank.
+// The address under which the others reach this process. `hosts`: by rank.
 Status BindAddress(const WorkerOptions& options, const std::vector<std::string>& hosts,
                    const std::string& own, std::string* out) {
   *out = options.bind;
@@ -79,7 +80,7 @@ Status BindAddress(const WorkerOptions& options, const std::vector<std::string>&
 
 struct Introduction {
   PeerEndpoint peer;
-  std::string key;  // of the ring; rank 0 makes it
+  std::string key;  // the ring key, which rank 0 makes; empty from other ranks
 };
 
 std::string Write(const PeerEndpoint& peer, const std::string& key) {
@@ -98,7 +99,7 @@ std::optional<Introduction> Read(const std::string& said) {
   return who;
 }
 
-// What rank 0 says isn't shown: the key is in it.
+// What rank 0 has said isn't shown, because the key is in it.
 Status NotOurs(size_t rank, const std::string& said) {
   return {RM_ERR_UNAVAILABLE, "rank " + std::to_string(rank) + " says " +
                                   (rank == 0 ? "something" : "'" + said + "'") +
@@ -106,9 +107,10 @@ Status NotOurs(size_t rank, const std::string& said) {
                                   "the same script"};
 }
 
-// Without the key of rank 0 there is no ring: one without a key would take in anybody.
+// Puts together the view from what all ranks have said. Without a key from rank 0 that fails: a
+// ring without a key would take in any process.
 Status ReadAll(const std::vector<std::string>& said, const std::vector<std::string>& hosts,
-               engine::View* view, std::string* key) {
+               engine::WorkerView* view, std::string* key) {
   for (size_t rank = 0; rank < said.size(); ++rank) {
     auto who = Read(said[rank]);
     if (!who) return NotOurs(rank, said[rank]);
@@ -131,7 +133,7 @@ Status ReadAll(const std::vector<std::string>& said, const std::vector<std::stri
 
 Status FoundWorld(process_manager::ProcessManager* manager, const WorkerOptions& options,
                   Clock::time_point deadline, std::unique_ptr<Endpoint>* endpoint,
-                  engine::View* view) {
+                  engine::WorkerView* view) {
   const std::string own = HostName();
   std::vector<std::string> hosts, said;
   if (Status s = manager->Exchange("host", own, deadline, &hosts); !s.ok()) return s;
@@ -148,9 +150,12 @@ Status FoundWorld(process_manager::ProcessManager* manager, const WorkerOptions&
   const std::string mine = Write((*endpoint)->Address(), key);
   if (Status s = manager->Exchange("worker", mine, deadline, &said); !s.ok()) return s;
   *view = FirstView();
+  view->only = true;
   view->self = manager->rank();
   if (Status s = ReadAll(said, hosts, view, &key); !s.ok()) return s;
-  return (*endpoint)->SetKey(key);
+  if (Status s = (*endpoint)->SetKey(key); !s.ok()) return s;
+  // A rank that has no key yet can't prove to another one that it lives.
+  return manager->Exchange("has key", "", deadline, &said);
 }
 
 void FixedWorldReports::OnSuspect(uint64_t, int rank, const std::string& why) {

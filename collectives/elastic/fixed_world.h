@@ -14,11 +14,11 @@
 
 namespace ringmaster::elastic {
 
-// The endpoint of this process, and the only view that there will be. Returns when all processes
-// have come here. RM_ERR_TIMEOUT: one has not.
+// Makes the endpoint of this process, and the only view that there will be. Returns when all
+// processes have called it. RM_ERR_TIMEOUT: one of them has not.
 Status FoundWorld(process_manager::ProcessManager* manager, const WorkerOptions& options,
                   std::chrono::steady_clock::time_point deadline,
-                  std::unique_ptr<Endpoint>* endpoint, engine::View* view);
+                  std::unique_ptr<Endpoint>* endpoint, engine::WorkerView* view);
 
 // Ends this worker's part in the job when its view breaks, because nobody makes another view.
 //
@@ -26,7 +26,7 @@ Status FoundWorld(process_manager::ProcessManager* manager, const WorkerOptions&
 class FixedWorldReports : public engine::EngineListener {
  public:
   explicit FixedWorldReports(PingFacts* facts) : facts_(facts) {}
-  // Before the engine's first view.
+  // Called before the engine's first view.
   void Attach(engine::Engine* engine) { engine_ = engine; }
 
   void OnStopped(uint64_t) override {}

@@ -21,11 +21,13 @@ using testing::Not;
 
 Engine::Clock::time_point Soon() { return Engine::Clock::now() + std::chrono::seconds(30); }
 
-// Where the processes leave what they say.
+// What the processes have told each other.
 struct Board {
   std::mutex mu;
   std::condition_variable came;
   std::map<std::string, std::map<int, std::string>> said;  // by name and rank
+  // The last rank hears where the workers are only when the others have heard and wait again.
+  bool last_hears_late = false;
 };
 
 class BoardManager : public process_manager::ProcessManager {
@@ -45,6 +47,13 @@ class BoardManager : public process_manager::ProcessManager {
     if (!board_->came.wait_until(lock, deadline, complete)) return {RM_ERR_TIMEOUT, "too few"};
     said->clear();
     for (const auto& [rank, text] : all) said->push_back(text);
+    if (name != "worker" || rank_ != size_ - 1 || !board_->last_hears_late) return {};
+    const auto others_wait = [&] {
+      const auto next = board_->said.find("has key");
+      return next != board_->said.end() && static_cast<int>(next->second.size()) == size_ - 1;
+    };
+    if (!board_->came.wait_until(lock, deadline, others_wait))
+      return {RM_ERR_TIMEOUT, "the others do not wait for the last rank"};
     return {};
   }
 
@@ -53,7 +62,7 @@ class BoardManager : public process_manager::ProcessManager {
   const int rank_, size_;
 };
 
-// What a process has of it.
+// One process of this world.
 class Rank : public engine::CommunicatorFactory {
  public:
   Rank(Board* board, int rank, int size) : manager_(board, rank, size), reports_(&facts_) {}
@@ -62,7 +71,7 @@ class Rank : public engine::CommunicatorFactory {
   }
 
   Status Found() {
-    engine::View view;
+    engine::WorkerView view;
     if (Status s = FoundWorld(&manager_, WorkerOptions(), Soon(), &endpoint_, &view); !s.ok())
       return s;
     engine::EngineOptions options;
@@ -94,7 +103,7 @@ class Rank : public engine::CommunicatorFactory {
   FixedWorldReports reports_;
   engine::StateRegistry state_;
   std::unique_ptr<Endpoint> endpoint_;
-  std::unique_ptr<Engine> engine_;  // first to go
+  std::unique_ptr<Engine> engine_;  // destroyed first
 };
 
 class FixedWorldTest : public testing::Test {
@@ -129,6 +138,12 @@ TEST_F(FixedWorldTest, RanksFindEachOtherAndReduce) {
     EXPECT_EQ(membership.size, 2);
     EXPECT_EQ(membership.local_size, 2) << "they are on one host";
   }
+}
+
+// As on a machine with more processes than cores. Before it has heard, it has no key.
+TEST_F(FixedWorldTest, ARankThatHearsOfTheOthersLateIsWaitedFor) {
+  board_.last_hears_late = true;
+  ASSERT_NO_FATAL_FAILURE(Start());
 }
 
 TEST_F(FixedWorldTest, TheOthersOfARankThatGoesAreToldAndDoNotWait) {

@@ -16,7 +16,7 @@ Library& Library::Get() {
   return *library;
 }
 
-std::shared_ptr<Worker> CurrentWorker() {
+std::shared_ptr<TrainingProcess> CurrentWorker() {
   if (fork_guard::InChild()) {
     last_error = kForked;
     return nullptr;
@@ -46,7 +46,7 @@ rm_status Answer(const Status& status) {
 rm_status AnswerForked() { return Answer({RM_ERR_FORKED, kForked}); }
 
 rm_status AnswerOutOfMemory() {
-  last_error = "out of memory";  // short enough to need none
+  last_error = "out of memory";  // short enough that the string allocates nothing
   return RM_ERR_OUT_OF_MEMORY;
 }
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "collectives/elastic/handle_table.h"
-#include "collectives/elastic/worker.h"
+#include "collectives/elastic/training_process.h"
 #include "collectives/fork_guard/fork_guard.h"
 #include "collectives/timeline/timeline.h"
 #include "common/sync/mutex.h"
@@ -21,10 +21,11 @@ namespace ringmaster::elastic {
 // Never destroyed: threads of the user may still be here while the process exits.
 struct Library {
   sync::Mutex init_mu;  // one rm_init or rm_shutdown at a time
-  // Between a shutdown that all ranks have agreed on and the next rm_init, or the process's end.
-  std::shared_ptr<Worker> resting GUARDED_BY(init_mu);
+  // The worker between a shutdown that all ranks have agreed on and the next rm_init or the end of
+  // the process.
+  std::shared_ptr<TrainingProcess> resting GUARDED_BY(init_mu);
   sync::Mutex mu;
-  std::shared_ptr<Worker> worker GUARDED_BY(mu);
+  std::shared_ptr<TrainingProcess> worker GUARDED_BY(mu);
   engine::StateRegistry state;
   timeline::Timeline timeline;
   HandleTable handles;
@@ -32,20 +33,22 @@ struct Library {
   static Library& Get();
 };
 
-// In a forked child there is none, and the last error says so: locks may be held there for ever.
-std::shared_ptr<Worker> CurrentWorker();
+// The worker, or null outside of rm_init and rm_shutdown. In a forked child it is null, and the
+// last error says so: locks may be held there for ever.
+std::shared_ptr<TrainingProcess> CurrentWorker();
 Status NotInitialised();
-// `otherwise` where `seconds` is not positive.
+// In `seconds` from now; in `otherwise` seconds if `seconds` is not positive.
 std::chrono::steady_clock::time_point Deadline(double seconds, double otherwise);
 
 // Makes `status` the calling thread's last error.
 rm_status Answer(const Status& status);
 rm_status AnswerForked();
-// Needs no memory.
+// Allocates no memory.
 rm_status AnswerOutOfMemory();
 const char* LastError();
 
-// Nothing is thrown through the C ABI.
+// Runs `body` and makes its status, or what it throws, the last error: nothing may be thrown
+// through the C ABI.
 template <typename Body>
 rm_status Guarded(Body body) {
   try {

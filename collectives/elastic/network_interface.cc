@@ -13,7 +13,8 @@
 namespace ringmaster::elastic {
 namespace {
 
-// What NCCL_SOCKET_IFNAME says; docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
+// A choice of interfaces, written as in NCCL_SOCKET_IFNAME;
+// docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
 class Choice {
  public:
   explicit Choice(std::string_view text) {

@@ -13,7 +13,7 @@ namespace ringmaster::elastic {
 namespace {
 
 constexpr char kFusionThreshold[] = "HOROVOD_FUSION_THRESHOLD";
-// Of spec.collectives.fusionThresholdBytes.
+// The default and the maximum of spec.collectives.fusionThresholdBytes.
 constexpr size_t kDefaultFusionBytes = size_t{64} << 20, kMostFusionBytes = size_t{1} << 30;
 
 std::string Variable(const char* name) {
@@ -43,7 +43,7 @@ Status ReadFlag(const char* name, bool* out) {
 
 Status ReadBackend(const nlohmann::json& spec, BackendChoice* out) {
   const auto backend = spec.find("backend");
-  // Mpi: of jobs that an operator took up before it refused that value. They go on as they ran.
+  // An operator may have accepted "Mpi" before it refused that value. Such jobs go on as they ran.
   if (backend == spec.end() || *backend == "Auto" || *backend == "Mpi") return {};
   if (*backend == "Cpu") {
     *out = BackendChoice::kCpu;
@@ -56,8 +56,8 @@ Status ReadBackend(const nlohmann::json& spec, BackendChoice* out) {
   return {};
 }
 
-// What the operator hands on has the field's default where the job says nothing, and then Horovod's
-// variable may say it.
+// If the job doesn't set the field, the operator hands on its default, so the default counts as not
+// set: then Horovod's variable is followed.
 Status TakeJobsFusion(size_t bytes, WorkerOptions* options) {
   if (bytes == kDefaultFusionBytes) return {};
   if (!Variable(kFusionThreshold).empty() && bytes != options->fusion_bytes) {
@@ -69,7 +69,7 @@ Status TakeJobsFusion(size_t bytes, WorkerOptions* options) {
   return {};
 }
 
-// After Horovod's variables (ReadTuning).
+// To be called after ReadTuning(): what the job says counts more than Horovod's variables.
 Status ReadCollectives(WorkerOptions* options) {
   const std::string text = Variable("RINGMASTER_COLLECTIVES");
   if (text.empty()) return {};
@@ -101,7 +101,8 @@ Status ReadCollectives(WorkerOptions* options) {
   return TakeJobsFusion(fusion->get<size_t>(), options);
 }
 
-// Horovod's variables for tuning: one of them says something here.
+// Reads Horovod's variables for tuning, of which only HOROVOD_FUSION_THRESHOLD has a meaning here.
+// The others give remarks.
 Status ReadTuning(WorkerOptions* options) {
   uint64_t fusion = kDefaultFusionBytes;
   if (Status s = ReadNumber(kFusionThreshold, kMostFusionBytes, &fusion); !s.ok()) return s;
@@ -129,7 +130,7 @@ Status ReadTuning(WorkerOptions* options) {
   return {};
 }
 
-// As Horovod calls them, and as it means them.
+// The names and meanings are Horovod's.
 Status ReadStallLimits(engine::StallLimits* limits) {
   constexpr uint64_t kMostSeconds = 1'000'000;
   bool off = false;
@@ -141,15 +142,15 @@ Status ReadStallLimits(engine::StallLimits* limits) {
     return s;
   *limits = {};
   if (off || tell == 0) return {};
-  // What ends the job has to be noticed by then.
+  // A stall that ends the job has to be noticed by then.
   if (give_up != 0) tell = std::min(tell, give_up);
   *limits = {std::chrono::seconds(tell), std::chrono::seconds(give_up)};
   return {};
 }
 
-// Where it listens: the address that is named, else that of an interface that is named, by us or
-// for another library's ring, else the pod's. Of an interface with addresses of both families it is
-// the one of the pod's family.
+// Reads where the worker listens: at the address that RINGMASTER_BIND_WORKER names; else at that of
+// the interface that a variable names, ours or one of another library; else at the pod's address.
+// If the interface has addresses of both families, the pod's family is chosen.
 Status ReadBind(WorkerOptions* options) {
   if (std::string bind = Variable("RINGMASTER_BIND_WORKER"); !bind.empty()) {
     options->bind = std::move(bind);
@@ -166,14 +167,15 @@ Status ReadBind(WorkerOptions* options) {
                          {"NCCL_SOCKET_IFNAME", false}};
   for (const auto& [name, is_for_us] : variables) {
     const std::string choice = Variable(name);
-    // For another library `^` leaves all others to be used, and one of them is not the same.
+    // With `^` the other library may use any interface that isn't named, so that doesn't say which
+    // one to use.
     if (choice.empty() || (!is_for_us && choice.front() == '^')) continue;
     const Status found = AddressOfInterface(choice, FamilyOf(pod_ip), &options->bind);
     options->bind_is_given = found.ok();
     if (found.ok()) return {};
     const std::string what = std::string(name) + " is '" + choice + "': " + found.message();
     if (is_for_us) return {found.code(), what};
-    // The other library may well use an interface that is none for us, such as InfiniBand.
+    // The other library may use an interface that is of no use to us, such as InfiniBand.
     std::fprintf(stderr, "ringmaster: %s; it is not followed\n", what.c_str());
   }
   if (!pod_ip.empty()) options->bind = pod_ip;
@@ -200,7 +202,7 @@ Status OptionsFromEnvironment(WorkerOptions* options) {
     return s;
   if (Status s = ReadFlag("RINGMASTER_STANDBY", &options->standby); !s.ok()) return s;
   options->timeline_file = Variable("HOROVOD_TIMELINE");
-  // Horovod's word for "only when the script asks for it", which is always possible here.
+  // Horovod's value for "only when the script asks for it", which is always possible here.
   if (options->timeline_file == "DYNAMIC") options->timeline_file.clear();
   if (Status s = ReadFlag("RINGMASTER_LIVE_TIMELINE", &options->keep_recent); !s.ok()) return s;
   if (Status s = ReadFlag("RINGMASTER_SHM", &options->shared_memory); !s.ok()) return s;

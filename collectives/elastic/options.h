@@ -1,5 +1,5 @@
-// What rm_init takes from the environment (docs/contracts.md, section 1): the only place of the
-// library that reads it.
+// What rm_init takes from the environment (docs/contracts.md, section 1). No other place of the
+// library reads the environment.
 #pragma once
 
 #include <chrono>
@@ -17,13 +17,13 @@ namespace ringmaster::elastic {
 
 // spec.collectives.backend: what may carry the collectives.
 enum class BackendChoice {
-  kAuto,  // what is there
-  kCpu,   // not the GPU
+  kAuto,  // NCCL where there is one
+  kCpu,   // never the GPU
   kNccl,  // NCCL, or rm_init is refused
 };
 
 struct WorkerOptions {
-  std::string socket;  // of the sidecar; empty: a world of one, or of those that mpirun has started
+  std::string socket;  // of the sidecar; empty: a world of one, or one that mpirun has started
   process_manager::Launch launch;  // where there is no sidecar: who has started this process
   std::string job;                 // uid
   int slot = 0;
@@ -32,16 +32,16 @@ struct WorkerOptions {
   std::string bind = "127.0.0.1";
   bool bind_is_given = false;
   bool shared_memory = true;
-  bool encrypt = false;  // what goes over TCP
+  bool encrypt = false;  // whether what goes over TCP is encrypted
   BackendChoice backend = BackendChoice::kAuto;
   size_t fusion_bytes = size_t{64} << 20;
   engine::StallLimits stall{std::chrono::seconds(60)};
   std::string timeline_file;  // empty: none is written from the beginning
-  bool keep_recent = true;    // the newest events, for the sidecar's GET /timeline
-  // Of variables that are set and mean nothing here, or not what they say: a line each, for the
-  // log.
+  bool keep_recent = true;    // keeps the newest events, for the sidecar's GET /timeline
+  // One line for the log for each variable that is set but has no meaning here, or is not followed.
   std::vector<std::string> remarks;
-  // Not from the environment: what records the timeline; the library's version, for the sidecar.
+  // Not from the environment: what records the timeline, and the library's version, for the
+  // sidecar.
   timeline::Timeline* timeline = nullptr;
   std::string version;
 };

@@ -184,7 +184,8 @@ TEST(WorkerOptionsTest, ListenWhereTheInterfaceIsThatAVariableNames) {
     EXPECT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(options.bind, address);
   }
-  // `=` asks for the whole name; what is excluded takes the loopback with it.
+  // After `=` the name must match as a whole, so "l" is not the loopback; and no name begins with
+  // "none".
   const std::pair<std::string, std::string> none[] = {{"HOROVOD_GLOO_IFACE", "=l"}, {ours, "none"}};
   for (const auto& [name, choice] : none) {
     WorkerOptions options;

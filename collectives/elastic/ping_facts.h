@@ -21,8 +21,8 @@ class PingFacts {
   using Clock = std::chrono::steady_clock;
 
   void Report(const std::string& name, double value);
-  // From now on the worker waits for these; they are told on stderr too. `workers`: by rank. `came`
-  // (of an empty list): what was missing has come.
+  // Sets what the worker waits for from now on; each stall is written to stderr, too. `workers`: by
+  // rank. `came`: if `stalls` is empty, whether that is because what was missing has come.
   void SetStalls(const std::vector<job::Stall>& stalls, bool came,
                  const std::vector<std::string>& workers);
   nlohmann::json Fields(const engine::EngineInfo& engine) const;
@@ -33,7 +33,7 @@ class PingFacts {
   mutable sync::Mutex mu_;
   std::map<std::string, double> values_ GUARDED_BY(mu_);
   std::vector<job::Stall> stalls_ GUARDED_BY(mu_);
-  Clock::time_point stalls_at_ GUARDED_BY(mu_);  // when `stalls_` was so
+  Clock::time_point stalls_at_ GUARDED_BY(mu_);  // when `stalls_` was set
 };
 
 }  // namespace ringmaster::elastic

@@ -12,7 +12,7 @@ void RankTimeline::Entered(const engine::EngineInfo& info) {
 
 void RankTimeline::Begin(const engine::EngineInfo& info, bool again) {
   if (from_the_beginning_.empty()) return;
-  // Training is worth more than its picture.
+  // A timeline that can't be written doesn't stop the training.
   if (Status s = Start(from_the_beginning_, info, again); !s.ok())
     std::fprintf(stderr, "ringmaster: HOROVOD_TIMELINE: %s\n", s.message().c_str());
 }
@@ -22,7 +22,8 @@ Status RankTimeline::Start(const std::string& path, const engine::EngineInfo& in
   if (rank < 0 || timeline_ == nullptr)
     return {RM_ERR_INVALID,
             "this worker is in no view yet: it has no rank to write a timeline for"};
-  // Ranks move with views: the file of a rank may be another worker's that had it before.
+  // Ranks change with views: an existing file of this rank may belong to a worker that had the rank
+  // before.
   const bool later = again || info.membership().epoch != kFirstEpoch;
   return timeline_->Start(path, later, {rank, info.WorkerAt(rank), job_});
 }

@@ -1,5 +1,5 @@
-// The timeline file of this worker, named by its rank: HOROVOD_TIMELINE's, from the first view on,
-// and those that the script starts.
+// The timeline file of this worker, named by its rank: the one of HOROVOD_TIMELINE, from the first
+// view on, and those that the script starts.
 //
 // Thread rule: any thread.
 #pragma once
@@ -22,16 +22,16 @@ class RankTimeline {
 
   // The worker is in a view, for the first time or again.
   void Entered(const engine::EngineInfo& info);
-  // The script begins again; the shutdown has ended what was written until then.
+  // The script begins again. The shutdown has ended the file that was written until then.
   void Woken(const engine::EngineInfo& info) { Begin(info, /*again=*/true); }
-  // RM_ERR_INVALID: there is one already, or there can be no such file.
+  // RM_ERR_INVALID: a timeline is being written already, or there can be no such file.
   Status Start(const std::string& path, const engine::EngineInfo& info) {
     return Start(path, info, false);
   }
 
  private:
   void Begin(const engine::EngineInfo& info, bool again);
-  // `again`: the file of this name is this worker's own.
+  // `again`: a file of this name that exists is this worker's own.
   Status Start(const std::string& path, const engine::EngineInfo& info, bool again);
 
   timeline::Timeline* const timeline_;    // null: there is none

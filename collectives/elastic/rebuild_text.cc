@@ -8,7 +8,8 @@ namespace ringmaster::elastic {
 
 std::string RebuildText(const engine::RebuildTimes& times) {
   if (times.epoch == 0) return "";
-  // Detection and decision are the sidecars' part: they are in its /status and in the job's.
+  // Detection and decision are phases of the sidecars: they are in a sidecar's /status and in the
+  // job's status.
   const job::PhaseSeconds seconds = {{job::kStop, times.stop},
                                      {job::kConnect, times.connect},
                                      {job::kRedo, times.redo},

@@ -27,7 +27,7 @@ Status CheckName(const char* name) {
   return {};
 }
 
-// One request on its way from the caller's fields to an operation.
+// Turns one request of the caller into an operation.
 class Reader {
  public:
   Reader(const rm_request& given, const Asker& asker) : given_(given), asker_(asker) {}
@@ -64,7 +64,7 @@ class Reader {
       case RM_SEND:
       case RM_RECEIVE:
         return ReadTransfer();
-      case RM_JOIN:  // was read above
+      case RM_JOIN:  // handled above
       case RM_KIND_ANY_INT_:
         break;
     }
@@ -96,8 +96,8 @@ class Reader {
     return {};
   }
 
-  // What the ranks compare. `skip`: that many of the first extents are left out, because ranks may
-  // differ in them.
+  // Reads what the ranks compare. The first `skip` extents are left out, because ranks may differ
+  // in them.
   Status Describe(Kind kind, int skip) {
     if (given_.dimensions < skip || (given_.shape == nullptr && given_.dimensions > 0)) {
       return Invalid(which_ + "the shape must have " + std::to_string(skip) +
@@ -198,6 +198,11 @@ class Reader {
       splits_.rows.assign(given_.splits, given_.splits + given_.splits_count);
     }
     splits_.workers = workers;
+    // A caller that has asked for the set's size after a fault has given so many.
+    if (given_.splits_count != ranks) {
+      std::vector<std::string> now = asker_.members_now(given_.process_set);
+      if (given_.splits_count == now.size()) splits_.workers = std::move(now);
+    }
     CheckSplits();
     return {};
   }
@@ -206,7 +211,7 @@ class Reader {
     uint64_t sum = 0;
     for (uint64_t split : splits_.rows) {
       sum += split;
-      if (split > rows_ || sum > rows_) break;  // no sum of them can overflow
+      if (split > rows_ || sum > rows_) break;  // stops before the sum can overflow
     }
     if (splits_.rows.size() != splits_.workers.size()) {
       request_.problem = "splits has " + std::to_string(splits_.rows.size()) +
@@ -238,13 +243,18 @@ class Reader {
     return ReadRoot();
   }
 
-  // Rows of one byte, which the root alone gives.
+  // This is an allgather of rows of one byte, which the root alone gives.
   Status ReadBroadcastBytes() {
     if (Status s = ReadRows(Kind::kAllgather); !s.ok()) return s;
-    return ReadRoot();
+    if (Status s = ReadRoot(); !s.ok()) return s;
+    if (rows_ > 0 && request_.root != asker_.worker) {
+      request_.problem = "only the root, " + request_.root + ", gives bytes, and " +
+                         std::to_string(rows_) + " were given";
+    }
+    return {};
   }
 
-  // Both ask for the same: from whom, to whom and what.
+  // Both workers make the same request: from whom, to whom and what.
   Status ReadTransfer() {
     const bool sends = given_.kind == RM_SEND;
     const void* data = sends ? given_.in : given_.out;
@@ -276,6 +286,11 @@ class Reader {
   Operation::Splits splits_;
 };
 
+// The size of rm_request as the oldest callers were compiled. It stays when fields are added: those
+// that a caller doesn't know are 0.
+constexpr size_t kOldestSize = 120;
+static_assert(kOldestSize <= sizeof(rm_request));
+
 bool StandsAlone(rm_kind kind) {
   return kind == RM_BARRIER || kind == RM_JOIN || kind == RM_SEND || kind == RM_RECEIVE;
 }
@@ -300,7 +315,7 @@ Status ReadRequests(const rm_request* requests, size_t n, const Asker& asker,
                     std::vector<std::shared_ptr<Operation>>* operations) {
   if (requests == nullptr || n == 0) return Invalid("requests is null or n is 0");
   const size_t size = requests->size;
-  if (size < sizeof(rm_request) || size > 64 * sizeof(rm_request)) {
+  if (size < kOldestSize || size > 64 * sizeof(rm_request)) {
     return Invalid("size is " + std::to_string(size) + ", must be sizeof(rm_request): " +
                    std::to_string(sizeof(rm_request)) + " or, of a newer caller, more");
   }

@@ -19,14 +19,16 @@ using MembersOf = std::function<std::vector<std::string>(int process_set)>;
 // Who asks, and whom it may name.
 struct Asker {
   std::string worker;  // this one's name
-  MembersOf members;   // the workers of a process set that are in the view, by rank
+  // The workers of a process set, by rank: those of the step's beginning, and those of them that
+  // are in the view now.
+  MembersOf members, members_now;
 };
 
-// `n` requests in the layout that the caller was compiled with: an earlier or a later version of
-// this one. More than one are a group.
+// `n` requests in the layout that the caller was compiled with: that of this version or of a later
+// one, which has more fields at the end. More than one request are a group.
 //
-// What only this rank can know to be wrong (an alltoall's splits) fails on all ranks alike: it
-// becomes the request's `problem`.
+// If something is wrong that only this rank can know (an alltoall's splits), the request must fail
+// on all ranks alike: it becomes the request's `problem`.
 Status ReadRequests(const rm_request* requests, size_t n, const Asker& asker,
                     std::vector<std::shared_ptr<engine::Operation>>* operations);
 

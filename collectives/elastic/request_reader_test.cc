@@ -17,7 +17,7 @@ const size_t kShape[] = {4, 3};
 float data[12];
 const std::vector<std::string> kWorkers = {"a", "b"};
 Asker Here() {
-  return {"a", [](int) { return kWorkers; }};
+  return {"a", [](int) { return kWorkers; }, [](int) { return kWorkers; }};
 }
 
 rm_request Good(rm_kind kind, const char* name = "x") {
@@ -26,7 +26,7 @@ rm_request Good(rm_kind kind, const char* name = "x") {
   request.dimensions = 2;
   request.dtype = RM_FLOAT32;
   request.in = request.out = data;
-  request.root = "a worker";
+  request.root = kind == RM_BROADCAST_BYTES ? "a" : "a worker";
   return request;
 }
 
@@ -109,7 +109,8 @@ TEST(RequestReaderTest, ASendAndItsReceiveAskForTheSame) {
   send.root = "b";
   receive.root = "a";
   Operations operations;
-  const Asker there = {"b", [](int) { return kWorkers; }};
+  Asker there = Here();
+  there.worker = "b";
   ASSERT_TRUE(ReadRequests(&send, 1, Here(), &operations).ok());
   ASSERT_TRUE(ReadRequests(&receive, 1, there, &operations).ok());
   EXPECT_EQ(operations[0]->request, operations[1]->request);
@@ -163,6 +164,24 @@ TEST(RequestReaderTest, SplitsThatDoNotFitAreAProblemForAllRanks) {
   }
 }
 
+TEST(RequestReaderTest, BytesOfAnotherThanTheRootAreAProblemForAllRanks) {
+  const size_t none = 0;
+  rm_request request = Good(RM_BROADCAST_BYTES);
+  request.shape = &none;
+  request.dimensions = 1;
+  request.root = "b";
+  Operations operations;
+  ASSERT_TRUE(ReadRequests(&request, 1, Here(), &operations).ok());
+  EXPECT_EQ(operations[0]->request.problem, "");
+  const size_t some = 4;
+  request.shape = &some;
+  ASSERT_TRUE(ReadRequests(&request, 1, Here(), &operations).ok());
+  EXPECT_EQ(operations[1]->request.problem, "only the root, b, gives bytes, and 4 were given");
+  request.root = "a";
+  ASSERT_TRUE(ReadRequests(&request, 1, Here(), &operations).ok());
+  EXPECT_EQ(operations[2]->request.problem, "");
+}
+
 TEST(RequestReaderTest, WithoutSplitsRowsAreSharedEvenlyOrNotAtAll) {
   rm_request request = Good(RM_ALLTOALL);
   Operations operations;
@@ -175,7 +194,32 @@ TEST(RequestReaderTest, WithoutSplitsRowsAreSharedEvenlyOrNotAtAll) {
   EXPECT_THAT(operations[1]->request.problem, HasSubstr("3 rows can't be shared evenly by 2"));
 }
 
-// A later version of rm_request has fields that this one doesn't know.
+// Worker a has died since the step began.
+TEST(RequestReaderTest, SplitsAreForTheWorkersOfTheStepOrForThoseThatAreLeft) {
+  Asker asker = Here();
+  asker.worker = "b";
+  asker.members = [](int) { return std::vector<std::string>{"a", "b", "c"}; };
+  asker.members_now = [](int) { return std::vector<std::string>{"b", "c"}; };
+  const size_t splits[] = {1, 2, 1}, fewer[] = {3, 1}, wrong[] = {4};
+  rm_request request = Good(RM_ALLTOALL);
+  Operations operations;
+  const auto read = [&](const size_t* given, size_t count) {
+    request.splits = given;
+    request.splits_count = count;
+    EXPECT_TRUE(ReadRequests(&request, 1, asker, &operations).ok());
+    return operations.back();
+  };
+  EXPECT_EQ(read(splits, 3)->splits.workers, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(operations.back()->request.problem, "");
+  EXPECT_EQ(read(fewer, 2)->splits.workers, (std::vector<std::string>{"b", "c"}));
+  EXPECT_EQ(operations.back()->request.problem, "");
+  EXPECT_EQ(read(wrong, 1)->request.problem, "splits has 1 entries, there are 3 ranks");
+  const size_t six[] = {6, 3};
+  request.shape = six;
+  EXPECT_EQ(read(nullptr, 0)->splits.rows, (std::vector<uint64_t>{2, 2, 2}));
+}
+
+// A later version of rm_request, with fields that this one doesn't know.
 struct Later {
   rm_request known;
   uint64_t added;

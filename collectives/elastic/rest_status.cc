@@ -5,7 +5,8 @@ namespace ringmaster::elastic {
 RestStatus::Repeat RestStatus::Welcomed(bool may_rest) {
   sync::MutexLock lock(&mu_);
   may_rest_ = may_rest;
-  // A sidecar of an earlier version has come in the place of one that knew.
+  // A sidecar of an earlier version has taken the place of one that knew of the rest. For it the
+  // job has ended.
   if (resting_ != 0 && !may_rest_ && finished_ == 0) finished_ = resting_;
   // A worker that is through says also that it rests: its sidecar may know a newer view, which has
   // ended with the worker.

@@ -1,5 +1,5 @@
 // Whether this worker rests after a shutdown that all ranks have agreed on, or is through with the
-// job, and what a sidecar which starts again must hear of that.
+// job, and what a sidecar that starts again must be told of that.
 //
 // Thread rule: any thread.
 #pragma once
@@ -17,8 +17,8 @@ class RestStatus {
     uint64_t resting_epoch = 0;   // 0: does not rest
     uint64_t finished_epoch = 0;  // 0: the job goes on
   };
-  // `may_rest`: the sidecar knows that workers rest. Earlier ones take a shutdown for the end of
-  // the job.
+  // A sidecar has sent its welcome; returns what it must be told. `may_rest`: it knows that workers
+  // rest. Earlier versions take a shutdown for the end of the job.
   Repeat Welcomed(bool may_rest);
 
   // The ranks of this view have agreed on a shutdown, after which they may begin again.
@@ -30,7 +30,7 @@ class RestStatus {
 
   // The sidecar lets this worker begin again after a shutdown.
   bool may_rest() const;
-  // 0: does not rest.
+  // The epoch in which this worker rests; 0: it doesn't.
   uint64_t resting() const;
 
  private:

@@ -1,5 +1,5 @@
-// What a worker says to its sidecar, a function a frame (docs/contracts.md, section 2). A worker
-// that is alone says nothing.
+// What a worker says to its sidecar, one function for each frame (docs/contracts.md, section 2). A
+// worker without a sidecar says nothing.
 //
 // Thread rule: any thread, after Use().
 #pragma once
@@ -16,7 +16,7 @@ namespace ringmaster::elastic {
 
 class SidecarFrames {
  public:
-  // Where they go. Before the first frame.
+  // Sets the client that sends the frames. Before the first frame.
   void Use(sidecar_client::SidecarClient* client) { client_ = client; }
 
   void Enter(bool stateless);
@@ -32,7 +32,7 @@ class SidecarFrames {
   // One of the texts that together answer the sidecar's request for the timeline.
   void TimelinePiece(uint64_t request, const std::string& text, bool last);
   void Bye();
-  // The next ping goes out with what is sent next, not at its time.
+  // The next ping is sent together with the next frames, and not at its time.
   void PingSoon();
 
  private:

@@ -7,7 +7,7 @@
 namespace ringmaster::elastic {
 namespace {
 
-constexpr std::chrono::seconds kHearingPatience{10};  // longer than a sidecar's restart
+constexpr std::chrono::seconds kHearingPatience{10};  // longer than a restart of the sidecar takes
 
 }  // namespace
 
@@ -30,7 +30,7 @@ Status SidecarLink::Start(Endpoint* endpoint, Clock::time_point deadline, Role* 
   client_ = std::make_unique<sidecar_client::SidecarClient>(
       sidecar_client::SidecarClient::Options{socket_}, &orders_);
   frames_.Use(client_.get());
-  client_->Start();  // its thread gives orders, and they answer in frames: not before all stands
+  client_->Start();  // only now: its thread calls `orders_`, which send frames
   Status status = registration_.AwaitRole(deadline, role);
   if (status.code() != RM_ERR_TIMEOUT) return status;
   const std::string trouble = client_->trouble();
@@ -48,13 +48,14 @@ void SidecarLink::Wakes() {
 }
 
 void SidecarLink::Finish() {
-  if (rest_.resting() == 0 || !rest_.may_rest()) return;  // the sidecar knows
+  // There is nothing to say, or the sidecar knows it.
+  if (rest_.resting() == 0 || !rest_.may_rest()) return;
   const uint64_t epoch = engine_->info().membership().epoch;
   rest_.Finished(epoch);
   frames_.Finished(epoch);
 }
 
-// The sidecar may just be starting again.
+// Waits for as long as a sidecar takes that is just starting again.
 void SidecarLink::AwaitHeard(Clock::time_point deadline) {
   if (!client_ || client_->AwaitHeard(std::min(deadline, Clock::now() + kHearingPatience))) return;
   std::fprintf(

@@ -1,6 +1,6 @@
-// A worker's link to its sidecar: what the sidecar knows of the worker, what goes to it and what
-// comes from it, and the way into a view, which leads through it. A worker that has no sidecar has
-// one that never starts, and says nothing.
+// A worker's link to its sidecar: what the sidecar knows of the worker, what is sent and what
+// comes, and the way into a view, which leads through the sidecar. A worker without a sidecar has a
+// link that never starts, and says nothing.
 //
 // Thread rule: Start() once, before all but reports(); then any thread.
 #pragma once
@@ -27,30 +27,33 @@ class SidecarLink {
 
   SidecarLink(const WorkerOptions& options, engine::StateRegistry* state, PingFacts* facts);
 
-  // What the engine says goes to the sidecar.
+  // Passes on what the engine says to the sidecar.
   engine::EngineListener* reports() { return &reports_; }
   void Attach(engine::Engine* engine);
-  // Until the sidecar has said what this worker is. RM_ERR_UNAVAILABLE: there is no sidecar there.
+  // Waits until the sidecar has said which role this worker has. RM_ERR_UNAVAILABLE: it has not by
+  // the deadline, mostly because there is no sidecar.
   Status Start(Endpoint* endpoint, Clock::time_point deadline, Role* role);
-  // Nothing comes or goes any more. Before the engine ends.
+  // Says goodbye and closes the connection: before the engine ends.
   void Close();
 
-  // Of a bootstrapping worker. RM_ERR_TIMEOUT before the deadline: the job has begun without this
-  // worker, which is a joiner now.
+  // For a bootstrapping worker: waits for the beginning of the job. RM_ERR_TIMEOUT before the
+  // deadline: the job has begun without this worker, which is a joiner now.
   Status AwaitBegin(Clock::time_point deadline) { return entry_.AwaitBegin(engine_, deadline); }
-  // A joiner's way into a view.
+  // For a joiner: asks to be let into a view, and waits for it.
   Status AwaitView(Clock::time_point deadline) { return entry_.Await(engine_, deadline); }
   void Entered() { registration_.Entered(); }
   bool joins() const { return registration_.role() == Role::kJoining; }
-  // Until the sidecar knows what it was told of a shutdown, of its end or of the job's: a pod whose
-  // worker ends before its sidecar knows counts as failed.
+  // Waits until the sidecar knows what it was told of a shutdown, of the end of a rest or of the
+  // end of the job: a pod whose worker ends before its sidecar knows counts as failed.
   void AwaitHeard(Clock::time_point deadline);
   // The sidecar lets workers begin again after a shutdown.
   bool may_rest() const { return rest_.may_rest(); }
-  // The sidecar was not heard for so long that nobody can tell what it thinks of this worker.
+  // The sidecar was not heard for so long that nobody can tell whether it still counts on this
+  // worker.
   bool fenced() const { return entry_.fenced(); }
+  // The script begins again.
   void Wakes();
-  // This worker rests and never begins again.
+  // This worker, which rests, will not begin again.
   void Finish();
 
  private:

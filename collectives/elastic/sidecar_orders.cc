@@ -26,7 +26,7 @@ engine::Membership ExpectedFrom(const nlohmann::json& frame) {
 
 nlohmann::json SidecarOrders::Hello() {
   nlohmann::json hello = registration_->Hello(endpoint_->Address());
-  // It asks no others, which would not know the frame.
+  // The sidecar asks only the workers that say so: others would not know the frame.
   if (timeline_ != nullptr && timeline_->keeps_recent()) hello["timeline"] = true;
   return hello;
 }
@@ -52,7 +52,7 @@ void SidecarOrders::OnTimeline(const nlohmann::json& frame) {
   std::vector<std::string> pieces;
   try {
     pieces = timeline_->Recent(request.recent);
-  } catch (const std::bad_alloc&) {  // no reason for a training to end
+  } catch (const std::bad_alloc&) {  // not worth ending a training for
     pieces = {""};
   }
   for (size_t i = 0; i < pieces.size(); ++i)
@@ -74,8 +74,8 @@ void SidecarOrders::OnWelcome(const nlohmann::json& frame) {
   if (!TakeRingKey(frame)) return;
   const Role role = RoleIn(frame);
   if (role == Role::kJoining) {
-    // New, or dropped by a wrong suspicion while the connection was down: what it holds counts for
-    // nothing now.
+    // The worker is new, or it was dropped by a wrong suspicion while the connection was down. The
+    // state that it holds doesn't count any more.
     entry_->Unfence();
     engine_->PostDropped("the sidecar calls this worker a joiner: the job goes on without it");
   }
@@ -90,7 +90,8 @@ void SidecarOrders::SayAgain(const WorkerRegistration::Repeat& repeat,
   for (const auto& trouble : repeat.troubles) frames_->Trouble(trouble);
   if (rest.resting_epoch != 0) {
     frames_->Resting(rest.resting_epoch);
-    // The script may have begun again meanwhile, and that may have been said before.
+    // The script may have begun again meanwhile, and its `woken` may have gone before this
+    // `resting`. So it is sent once more.
     if (rest_->resting() == 0) frames_->Woken();
   }
   if (rest.finished_epoch != 0) frames_->Finished(rest.finished_epoch);
@@ -98,7 +99,7 @@ void SidecarOrders::SayAgain(const WorkerRegistration::Repeat& repeat,
     frames_->Boundary(repeat.boundary_epoch, repeat.boundary_step);
 }
 
-// A sidecar without one leaves the one that an earlier welcome brought.
+// A welcome without a key leaves the key of an earlier welcome as it is.
 bool SidecarOrders::TakeRingKey(const nlohmann::json& frame) {
   const auto text = frame.find("ringKey");
   if (text == frame.end()) return true;
@@ -119,7 +120,7 @@ void SidecarOrders::OnPromoted(const nlohmann::json& frame) {
 }
 
 void SidecarOrders::OnView(const nlohmann::json& frame) {
-  engine::View view;
+  engine::WorkerView view;
   Status status = ParseView(frame.at("view"), frame.value("self", -1), &view);
   if (!status.ok()) {
     return engine_->PostEnd(

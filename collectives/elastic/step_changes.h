@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "collectives/engine/operation.h"
-#include "collectives/engine/view.h"
+#include "collectives/engine/worker_view.h"
 #include "common/sync/mutex.h"
 #include "ringmaster/ringmaster.h"
 
@@ -14,11 +14,11 @@ namespace ringmaster::elastic {
 
 class StepChanges {
  public:
-  // The worker is in this view, and its first step counts changes from it.
-  void Begin(const engine::Membership& membership) {
+  // The worker's first step begins with these ranks and counts changes from them.
+  void Begin(const engine::StepRanks& ranks) {
     sync::MutexLock lock(&mu_);
-    epoch_ = membership.epoch;
-    size_ = membership.size;
+    epoch_ = ranks.epoch;
+    size_ = static_cast<int>(ranks.workers.size());
   }
   // A step has ended; `info` may be null.
   void Ended(const engine::StepResult& result, rm_step_info* info) {
@@ -33,7 +33,7 @@ class StepChanges {
 
  private:
   sync::Mutex mu_;
-  // Of the step before.
+  // As of the end of the step before.
   uint64_t epoch_ GUARDED_BY(mu_) = 0;
   int size_ GUARDED_BY(mu_) = 0;
 };

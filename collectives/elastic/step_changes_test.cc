@@ -15,10 +15,7 @@ engine::StepResult ResultOf(uint64_t epoch, uint64_t step, int size) {
 
 TEST(StepChangesTest, TheFirstStepCountsFromTheViewThatTheWorkerEntered) {
   StepChanges changes;
-  engine::Membership entered;
-  entered.epoch = 5;
-  entered.size = 3;
-  changes.Begin(entered);
+  changes.Begin({5, {"a", "b", "c"}});
   rm_step_info info{};
   changes.Ended(ResultOf(5, 1, 3), &info);
   EXPECT_FALSE(info.view_changed);

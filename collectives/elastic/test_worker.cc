@@ -1,5 +1,5 @@
-// A worker process for tests, over the C ABI of the shared library: trains until a step and prints
-// each step's sum.
+// A worker process for tests, over the C ABI of the shared library. It trains until step STEPS and
+// prints the sum of the weights after each step.
 //   test_worker STEPS   : "step <n> <epoch> <size> <sum>", at the end "end <status name>"
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
   if (rm_status s = rm_init(20); s != RM_OK) return End(s);
   if (rm_status s = rm_enter(20); s != RM_OK) return End(s);
   while (step < steps) {
-    // Each weight grows by the average of what the ranks give, which is 1 whoever is there.
+    // Each weight grows by the average of what the ranks give, which is 1 whoever takes part.
     std::vector<double> ones(weights.size(), 1.0);
     rm_handle handle;
     rm_status status = rm_allreduce_async("gradient", ones.data(), ones.data(), ones.size(),

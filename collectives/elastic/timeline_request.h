@@ -1,6 +1,6 @@
 // What a sidecar asks of a worker's timeline, in a frame (docs/contracts.md, section 2).
 //
-// Pure. What is asked for is bounded here, whoever asks.
+// Pure. The amounts that are asked for are limited here.
 #pragma once
 
 #include <cstdint>

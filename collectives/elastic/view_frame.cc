@@ -23,7 +23,7 @@ std::string ReadPodName(const json& value, std::string path, std::string* name) 
 
 // Adds one rank to the view. `pods`: their names.
 std::string ReadRank(const json& value, std::string path, const std::vector<std::string>& pods,
-                     engine::View* view) {
+                     engine::WorkerView* view) {
   fields::Reader reader(value, std::move(path));
   PeerEndpoint peer;
   uint32_t pod = 0, slot = 0;
@@ -39,7 +39,8 @@ std::string ReadRank(const json& value, std::string path, const std::vector<std:
   if (!reader.ok()) return reader.error();
   peer.pod = static_cast<int>(pod);
   if (view->size() == view->self) view->holds = !joined;
-  // No process has the name of another one before it: pods of one name differ in uid.
+  // The uid and the start make the name unique: no process has the name of an earlier one, and pods
+  // of one name differ in uid.
   view->workers.push_back("worker " + std::to_string(slot) + " of pod " + pods[pod] + ", start " +
                           std::to_string(start) + ")");
   view->peers.push_back(std::move(peer));
@@ -48,7 +49,7 @@ std::string ReadRank(const json& value, std::string path, const std::vector<std:
 
 }  // namespace
 
-Status ParseView(const json& value, int self, engine::View* view) {
+Status ParseView(const json& value, int self, engine::WorkerView* view) {
   *view = {};
   view->self = self;
   fields::Reader reader(value, "view");

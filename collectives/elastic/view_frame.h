@@ -1,13 +1,13 @@
-// A `view` frame's view, as the engine needs it (docs/contracts.md, section 3).
+// Reads the view of a `view` frame into what the engine needs (docs/contracts.md, section 3).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "collectives/engine/view.h"
+#include "collectives/engine/worker_view.h"
 
 namespace ringmaster::elastic {
 
 // RM_ERR_INVALID names the field that is missing or wrong, its value and what is allowed.
-Status ParseView(const nlohmann::json& json, int self, engine::View* view);
+Status ParseView(const nlohmann::json& json, int self, engine::WorkerView* view);
 
 }  // namespace ringmaster::elastic

@@ -23,7 +23,7 @@ Json TwoRanks() {
 }
 
 TEST(ViewFrameTest, TheEngineGetsRanksTheirPodsAndTheirProcesses) {
-  engine::View view;
+  engine::WorkerView view;
   ASSERT_TRUE(ParseView(TwoRanks(), 0, &view).ok());
   EXPECT_EQ(view.epoch, 7u);
   EXPECT_EQ(view.parent, 6u);
@@ -60,7 +60,7 @@ TEST(ViewFrameTest, AnErrorNamesTheFieldThatIsWrong) {
   for (const auto& wrong : cases) {
     Json json = TwoRanks();
     json[Json::json_pointer(wrong.pointer)] = wrong.value;
-    engine::View view;
+    engine::WorkerView view;
     const Status status = ParseView(json, 0, &view);
     EXPECT_EQ(status.code(), RM_ERR_INVALID) << wrong.pointer;
     EXPECT_NE(status.message().find(wrong.named), std::string::npos) << status.message();
@@ -68,7 +68,7 @@ TEST(ViewFrameTest, AnErrorNamesTheFieldThatIsWrong) {
 }
 
 TEST(ViewFrameTest, AWorkerCantBeARankThatTheViewDoesNotHave) {
-  engine::View view;
+  engine::WorkerView view;
   EXPECT_EQ(ParseView(TwoRanks(), 2, &view).code(), RM_ERR_INVALID);
   EXPECT_TRUE(ParseView(TwoRanks(), -1, &view).ok()) << "it is not in the view";
   EXPECT_FALSE(view.holds);

@@ -37,11 +37,12 @@ WorkerRegistration::Repeat WorkerRegistration::Welcomed(const nlohmann::json& fr
   sync::MutexLock lock(&mu_);
   const Role before = role_;
   const bool reconnect = before != Role::kUnknown;
-  // A process that the sidecar calls a member and that knows of no view was restarted: it joins.
+  // A new process that the sidecar calls a member has been restarted in a member's place: it joins.
   if (!(role == Role::kMember && reconnect)) role_ = role == Role::kMember ? Role::kJoining : role;
   if (reconnect && role == Role::kJoining) LeaveView(before);
   TakeIdentity(frame);
-  // Whoever is to begin the job has called init() for that, wherever its script stands now.
+  // A worker that is to begin the job has asked for that by calling init(), wherever its script
+  // stands now.
   repeat.enter = reconnect && (wants_to_enter_ || role_ == Role::kBootstrap);
   if (reconnect && boundary_epoch_ == installed_) {
     repeat.boundary_epoch = boundary_epoch_;
@@ -130,7 +131,8 @@ Status WorkerRegistration::AwaitRole(Clock::time_point deadline, Role* role) {
   return {};
 }
 
-// A user who waits has said so for a view that this worker is not in any more.
+// A user who waits has asked for a view that this worker is not in any more, and so has to ask
+// again.
 void WorkerRegistration::LeaveView(Role before) {
   given_ = installed_ = boundary_epoch_ = 0;
   wants_to_enter_ = user_waits_ && before != Role::kBootstrap;

@@ -1,5 +1,5 @@
-// What this worker and its sidecar have told each other: the worker's role and identity, and what
-// it has said that a sidecar which starts again must hear again.
+// What this worker and its sidecar have told each other: the worker's role and identity, and what a
+// sidecar that starts again must be told again.
 //
 // Thread rule: any thread.
 #pragma once
@@ -31,21 +31,22 @@ class WorkerRegistration {
   // The first frame of each connection.
   nlohmann::json Hello(const PeerEndpoint& address) const;
 
-  // What ails a view: a rank that the worker believes lost; or it is `broken` for the worker, at
-  // the link to a rank that lives, or where nobody knows (-1).
+  // What is wrong with a view: the worker believes that `rank` is lost; or the view is `broken` for
+  // the worker, because of the link to `rank`, which lives, or for an unknown reason (-1).
   struct Trouble {
     uint64_t epoch = 0;
     int rank = -1;
     std::string why;
     bool broken = false;
   };
-  // What a sidecar that has just started again may not know.
+  // What a sidecar that has just started again may not know, and has to be told.
   struct Repeat {
     bool enter = false;
-    uint64_t boundary_epoch = 0;  // 0: stands at no boundary
+    uint64_t boundary_epoch = 0;  // 0: the worker stands at no boundary
     uint64_t boundary_step = 0;
     std::vector<Trouble> troubles;  // of the view that the worker is in
   };
+  // A sidecar has sent its welcome. Returns what it has to be told again.
   Repeat Welcomed(const nlohmann::json& frame);
   // A standby takes a dead worker's place, and is a joiner from now on.
   void Promoted(const nlohmann::json& frame);
@@ -56,8 +57,8 @@ class WorkerRegistration {
   // The sidecar gave up.
   void Failed(const std::string& message);
 
-  // The user waits to be in a view. False: the sidecar need not be told, because it was told before
-  // and no view has been installed since, or because a view has come that lists the worker.
+  // The user begins to wait for a view. False: the sidecar need not be told, because it was told
+  // before and no view has been installed since, or because a view has come that lists the worker.
   bool RequestEntry();
   // The user waits no longer.
   void EndWait();
@@ -72,15 +73,15 @@ class WorkerRegistration {
   void InTrouble(const Trouble& trouble);
 
   Role role() const;
-  // Until the worker has a role in the job: a standby has none. RM_ERR_TIMEOUT: the deadline has
-  // passed; RM_ERR_INTERNAL: the sidecar gave up.
+  // Waits until the worker has a role in the job, which a standby has not. RM_ERR_TIMEOUT: the
+  // deadline has passed; RM_ERR_INTERNAL: the sidecar gave up.
   Status AwaitRole(Clock::time_point deadline, Role* role);
 
  private:
   bool settled() const REQUIRES(mu_) {
     return !failure_.empty() || (role_ != Role::kUnknown && role_ != Role::kStandby);
   }
-  // `before`: what it was to the job until now.
+  // `before`: the role of the worker until now.
   void LeaveView(Role before) REQUIRES(mu_);
   void TakeIdentity(const nlohmann::json& frame) REQUIRES(mu_);
 
@@ -97,7 +98,7 @@ class WorkerRegistration {
   bool user_waits_ GUARDED_BY(mu_) = false;
   uint64_t given_ GUARDED_BY(mu_) = 0;           // epoch
   uint64_t installed_ GUARDED_BY(mu_) = 0;       // epoch
-  uint64_t boundary_epoch_ GUARDED_BY(mu_) = 0;  // stands at the boundary of this view
+  uint64_t boundary_epoch_ GUARDED_BY(mu_) = 0;  // the worker stands at the boundary of this view
   uint64_t boundary_step_ GUARDED_BY(mu_) = 0;
   std::vector<Trouble> troubles_ GUARDED_BY(mu_);
 };

@@ -101,8 +101,8 @@ TEST(WorkerRegistrationTest, WhoWasToBeginTheJobDoesNotAskToJoinIt) {
   }
 }
 
-// Its view was installed, and then given up before the user was let in: the sidecar has forgotten
-// what the user waits for.
+// The view of the worker was installed, and then given up before the user was let in. The sidecar
+// has forgotten what the user waits for.
 TEST(WorkerRegistrationTest, AWorkerWhoseUserWaitsSaysSoToASidecarThatCallsItAJoiner) {
   WorkerRegistration registration(0, 1, false);
   registration.Welcomed(Welcome("joining"));
@@ -117,8 +117,8 @@ TEST(WorkerRegistrationTest, AWorkerWhoseUserWaitsSaysSoToASidecarThatCallsItAJo
   EXPECT_FALSE(registration.Welcomed(Welcome("joining")).enter);
 }
 
-// A connection that is broken stays so until the next view, and the sidecar that was told may have
-// died of it.
+// A connection that is broken stays broken until the next view, and the sidecar that was told of it
+// may have died since.
 TEST(WorkerRegistrationTest, TroublesOfTheViewAreSaidAgain) {
   WorkerRegistration registration(0, 1, false);
   EXPECT_TRUE(registration.Welcomed(Welcome("bootstrap")).troubles.empty());
@@ -145,7 +145,7 @@ TEST(WorkerRegistrationTest, AViewThatHasComeIsNamedBeforeItIsInstalled) {
   EXPECT_EQ(registration.Hello({})["given"], 9);
   EXPECT_EQ(registration.Hello({})["epoch"], 0);
   registration.Dropped();
-  registration.Installed(9);  // the engine's thread was on its way
+  registration.Installed(9);  // the engine's thread says so late
   EXPECT_EQ(registration.Hello({})["given"], 0);
   EXPECT_EQ(registration.Hello({})["epoch"], 0);
 }

@@ -20,7 +20,8 @@ void ScaleFloat(const void* in, void* out, size_t count, double factor) {
   for (size_t i = 0; i < count; ++i) to[i] = from[i] * by;
 }
 
-// What no integer of 64 bits holds becomes the nearest one that does; what T doesn't hold wraps.
+// A value that no integer of 64 bits can hold becomes the nearest one; a value that T can't hold
+// wraps.
 template <typename T>
 T ToInteger(long double value) {
   if (!(value >= -0x1p63L)) return static_cast<T>(INT64_MIN);
@@ -31,7 +32,7 @@ T ToInteger(long double value) {
 
 template <typename T>
 void ScaleInteger(const void* in, void* out, size_t count, double factor) {
-  using Wide = std::conditional_t<sizeof(T) == 8, long double, double>;  // exact for every T
+  using Wide = std::conditional_t<sizeof(T) == 8, long double, double>;  // holds every T exactly
   const T* from = static_cast<const T*>(in);
   T* to = static_cast<T*>(out);
   for (size_t i = 0; i < count; ++i) {

@@ -12,7 +12,8 @@
 namespace ringmaster::element {
 namespace {
 
-// The value of a half by its definition, with the library's arithmetic and none of our bits.
+// The value of a half by its definition, computed with the C++ library instead of our operations on
+// bits.
 float HalfByDefinition(uint16_t half) {
   const float sign = half & 0x8000 ? -1.0f : 1.0f;
   const int exponent = half >> 10 & 0x1f;
@@ -97,7 +98,7 @@ TEST(Element, EveryTypeComesBackFromItsSumType) {
     if (SumType(dtype) == dtype) continue;
     ASSERT_GT(Size(SumType(dtype)), Size(dtype));
     std::vector<uint8_t> in(2 * Size(dtype)), back(in.size()), wide(2 * Size(SumType(dtype)));
-    in.back() = 0xbc;  // a negative value where there are any
+    in.back() = 0xbc;  // a negative value if the type has any
     in[Size(dtype) - 1] = 0x3c;
     Widen(in.data(), wide.data(), 2, dtype, 1.0f);
     Narrow(wide.data(), back.data(), 2, dtype);

@@ -1,8 +1,8 @@
 // fp16 and bf16 as float and back, rounded to the nearest even; NaN stays NaN.
 //
-// Used by units that are compiled for different instruction sets: everything here has internal
-// linkage and nothing comes from the standard library's templates, because the linker might keep
-// the copy that was compiled for a newer processor.
+// Included by files that are compiled for different instruction sets. So everything here has
+// internal linkage, and no template of the standard library is used: the linker might keep the copy
+// that was compiled for a newer processor.
 // Thread rule: pure.
 #pragma once
 
@@ -30,7 +30,8 @@ static inline float HalfToFloat(uint16_t half) {
   const uint32_t magnitude = static_cast<uint32_t>(half & 0x7fff) << 13;
   float scaled;
   std::memcpy(&scaled, &magnitude, sizeof(scaled));
-  scaled *= 0x1p112f;  // the exponents' biases differ by 112; makes subnormals right too
+  // The biases of the exponents differ by 112. A multiplication is right for subnormals, too.
+  scaled *= 0x1p112f;
   uint32_t bits;
   std::memcpy(&bits, &scaled, sizeof(bits));
   if ((half & 0x7c00) == 0x7c00) bits = magnitude | 0x7f800000;

@@ -13,7 +13,7 @@ namespace {
 
 #ifdef __SSE2__
 
-// What the processor gathers before it writes to memory.
+// A cache line: as much as the processor collects before it writes to memory.
 constexpr size_t kLine = 64;
 
 // `to` is aligned to a line.
@@ -25,13 +25,13 @@ void StreamLine(std::byte* to, const std::byte* from) {
   for (int i = 0; i < 4; ++i) _mm_stream_si128(target + i, words[i]);
 }
 
-// Returns how many bytes it has copied: all whole lines of `to`, and what is before them.
+// Copies all whole lines of `to` and what is before them. Returns how many bytes that is.
 size_t StreamLines(std::byte* to, const std::byte* from, size_t bytes) {
   const size_t past_line = reinterpret_cast<uintptr_t>(to) % kLine;
   size_t done = past_line == 0 ? 0 : std::min(kLine - past_line, bytes);
   std::memcpy(to, from, done);
   for (; bytes - done >= kLine; done += kLine) StreamLine(to + done, from + done);
-  _mm_sfence();  // such writes may pass later ones otherwise, also the release of a lock
+  _mm_sfence();  // otherwise later writes, also the release of a lock, could become visible before
   return done;
 }
 

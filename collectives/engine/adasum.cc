@@ -9,12 +9,12 @@
 namespace ringmaster::engine {
 namespace {
 
-constexpr size_t kBlock = 1024;    // elements that are in the first-level cache as doubles
-constexpr double kNothing = 1e-8;  // the square of a length below which a vector has no direction
+constexpr size_t kBlock = 1024;    // elements; as doubles they fit into the first-level cache
+constexpr double kNothing = 1e-8;  // a vector whose squared length is below it has no direction
 
 using Block = std::vector<double>;
 
-// `count` elements from the `at`-th on.
+// Reads `count` elements, at most kBlock, from index `at` on.
 void Load(const void* data, size_t at, size_t count, rm_dtype dtype, double* out) {
   const auto* from = static_cast<const std::byte*>(data) + at * element::Size(dtype);
   if (dtype == RM_FLOAT64) {
@@ -46,7 +46,7 @@ void Store(const double* from, size_t at, size_t count, rm_dtype dtype, void* da
   }
 }
 
-// The product of two sums of the ranks' vectors, given by their weights.
+// The dot product of two weighted sums of the ranks' vectors, given by their weights.
 double ProductOf(const std::vector<double>& a, const std::vector<double>& b,
                  std::span<const double> products) {
   double sum = 0;

@@ -21,7 +21,7 @@ double Product(const Vector& a, const Vector& b) {
   return sum;
 }
 
-// As the formula says it, on whole vectors.
+// Adasum of two whole vectors, written as in the formula.
 Vector Pair(const Vector& a, const Vector& b) {
   const double common = Product(a, b), aa = Product(a, a), bb = Product(b, b);
   Vector sum(a.size());
@@ -71,7 +71,7 @@ void ExpectNear(const std::vector<float>& values, const Vector& expected) {
   }
 }
 
-// More elements than a block has, fewer than ranks, none.
+// The sizes are: more elements than a block has, fewer elements than ranks, and none.
 TEST(AdasumTest, AnyNumberOfRanksGetsWhatTheFormulaSays) {
   for (int ranks : {1, 2, 3, 4, 5}) {
     TestWorld world(ranks);
@@ -147,8 +147,8 @@ TEST(AdasumTest, ARankThatHasJoinedAddsNothing) {
   });
 }
 
-// Again and again, and without a pause: what a rank is quick to begin must not disturb a slower
-// one.
+// Many groups follow each other without a pause: the next group of a fast rank must not overwrite
+// what a slower rank still reads.
 TEST(AdasumTest, GroupsInARowKeepTheirData) {
   TestWorld world(2);
   world.Install({0, 1});
@@ -172,7 +172,8 @@ TEST(AdasumTest, GroupsInARowKeepTheirData) {
   });
 }
 
-// Whatever of it was done when a worker died: all survivors have the same, of all or of those left.
+// At whichever call a worker dies, all survivors have the same result: that of all workers or that
+// of the survivors.
 TEST(AdasumTest, SurvivorsOfADeathHaveTheSameBits) {
   const std::vector<int> all = {0, 1, 2}, left = {0, 2};
   for (int call = 2; call < 8; ++call) {

@@ -1,5 +1,6 @@
-// An operation for which all ranks have to ask before any of them goes on: the library's shutdown,
-// and its start after that. A script whose call has timed out may ask for it again.
+// An operation for which all ranks have to ask before any of them goes on: the shutdown of the
+// library, and its new start after that. A script whose call has timed out may call again and goes
+// on waiting for the same operation.
 //
 // Thread rule: any thread.
 #pragma once
@@ -18,11 +19,12 @@ class AgreedRequest {
   AgreedRequest(Inbox* inbox, std::string name, Kind kind)
       : inbox_(inbox), name_(std::move(name)), kind_(kind) {}
 
-  // *operation completes when all ranks have asked for it. If an earlier call has asked already and
-  // has given up waiting, this one gets the same operation, which may have completed meanwhile;
-  // after an operation that has failed it gets a new one. An error is the inbox's.
+  // *operation completes when all ranks have asked for it. If an earlier call has asked for it
+  // already and has given up waiting, this call gets the same operation, which may have completed
+  // meanwhile; after an operation that has failed it gets a new one. Errors are those of
+  // Inbox::Submit.
   Status Ask(std::shared_ptr<Operation>* operation);
-  // What was agreed on is over: the next call asks for it again.
+  // What was agreed on has come to its end, so the next Ask() asks for a new operation.
   void Renew();
 
  private:

@@ -100,7 +100,7 @@ std::vector<Unanswered> Announcements::FindUnanswered(const Late& late) const {
     const ByRank* heard = Find(key);
     if (heard == nullptr) continue;
     const Request& request = heard->begin()->second;
-    // These two wait for the others by their nature.
+    // A join and a shutdown are meant to wait for the other ranks.
     if (request.kind == Kind::kJoin || request.kind == Kind::kShutdown) continue;
     Unanswered one{
         .tensor = request.name.front() == kReservedPrefix ? KindName(request.kind) : request.name,

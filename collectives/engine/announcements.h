@@ -1,4 +1,5 @@
-// What the ranks of a view have announced in full and what has not run yet: the same on all ranks.
+// The requests that the ranks of a view have announced in full and that have not run yet. They are
+// the same on all ranks.
 //
 // Owner: the negotiator. Thread rule: the engine's thread only.
 #pragma once
@@ -16,16 +17,16 @@
 
 namespace ringmaster::engine {
 
-// The operations that a rank has waited for a long time, by Request::key(), and since when it
-// waits.
+// The operations that a rank has waited for longer than StallLimits::tell, by Request::key(), and
+// since when it has waited.
 using Late = std::map<std::string, std::chrono::steady_clock::time_point>;
 
-// An operation that this rank waits for, and has waited for since before the moment that the caller
-// has named.
+// An operation that this rank has waited for a long time (it is in Late), because other ranks have
+// not asked for it.
 struct Unanswered {
-  std::string tensor;  // for people
+  std::string tensor;  // its name, as people know it
   int32_t process_set = 0;
-  std::vector<int> asked, missing;  // ranks, ascending
+  std::vector<int> asked, missing;  // the ranks that have asked, and those that have not; ascending
   std::vector<int> in_shutdown;     // those of `missing` that have called shutdown() instead
   std::chrono::steady_clock::time_point since;
 };
@@ -39,11 +40,12 @@ class Announcements {
 
   void Clear();
   void ForgetSet(int32_t process_set);
+  // Rank `rank` has announced this request.
   void Hear(int rank, Request request);
 
-  // In the order in which they were heard.
+  // The keys of what was announced, in the order in which they were first heard.
   const std::vector<std::string>& keys() const { return order_; }
-  // Null: nothing has been announced under this key, or it was taken.
+  // What was announced under this key, by rank. Null: nothing was, or it was taken.
   const ByRank* Find(const std::string& key) const;
   // All ranks that must announce this operation have announced it.
   bool IsComplete(const ByRank& by_rank) const;
@@ -55,11 +57,11 @@ class Announcements {
   // the whole group is; operations in *voted count as ready, and those of them that have to wait
   // for their group are removed from *voted.
   std::vector<Request> TakeReady(std::vector<Request>* voted);
-  // The request on which all ranks that must announce it agree; nothing: some ranks have not
-  // announced it.
+  // Takes what was announced under this key, by rank; nothing if some rank that must announce it
+  // has not.
   std::optional<ByRank> TakeComplete(const std::string& key);
 
-  // The operations of `late` that other ranks have not asked for, and which ranks these are.
+  // The operations of `late` that some other rank has not asked for.
   std::vector<Unanswered> FindUnanswered(const Late& late) const;
 
  private:
@@ -67,7 +69,7 @@ class Announcements {
   const JoinedRanks* const joined_;
 
   std::map<std::string, ByRank> by_key_;
-  std::vector<std::string> order_;  // keys
+  std::vector<std::string> order_;  // the keys of by_key_, in the order of keys()
 };
 
 }  // namespace ringmaster::engine

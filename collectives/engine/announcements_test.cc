@@ -5,7 +5,7 @@
 namespace ringmaster::engine {
 namespace {
 
-// Three ranks, of which the last two are set 1.
+// There are three ranks; the last two are in set 1.
 class AnnouncementsTest : public ::testing::Test {
  protected:
   AnnouncementsTest() {

@@ -1,6 +1,6 @@
-// The operations that users of this rank have asked for and that have not ended here: takes them
-// from the inbox, and when they end frees their names, wakes who waits for them, and lets the meter
-// know that nobody waits any more.
+// The operations that users of this rank have asked for and that have not ended here. This class
+// takes them from the inbox. When they end it frees their names, wakes the threads that wait for
+// them, and tells the WorkMeter when none is left.
 //
 // Owner: the engine's loop. Thread rule: the engine's thread only.
 #pragma once
@@ -26,8 +26,8 @@ class AskedOperations {
   AskedOperations(Inbox* inbox, UserTasks* users, WorkMeter* work)
       : inbox_(inbox), users_(users), work_(work) {}
 
-  // Takes what has been posted. Operations that the inbox refuses by now, or that are of a set to
-  // which this rank does not belong, end at once. True: something has been taken.
+  // Takes what has been posted. Operations that the inbox refuses by now (Refusals::current), or
+  // that `check` refuses, end at once. True: something has been taken.
   bool Take(const Submitted& submitted, const CheckSet& check);
 
   // The operations that were taken and have not ended.
@@ -37,14 +37,13 @@ class AskedOperations {
 
   // Frees the names of operations whose results are about to be published: they may be used again.
   void FreeNames(const Response& response) { inbox_->Forget(response); }
-  // These operations are of a process set that has been removed: nobody asks for them any more.
+  // Fails these operations with RM_ERR_INVALID: their process set has been removed.
   void FailLeftOver(const Submitted& operations);
-  // Ends all operations with this status, and those that are asked for from now on, until the inbox
-  // resumes, or for ever. An operation that a user asks for at the same moment ends the same way
-  // and is not carried into a later view.
+  // These end all operations, and those that are asked for from now on: Drop() with RM_ERR_DROPPED
+  // until Inbox::Resume(), End() for ever, Rest() until Inbox::Wake(). An operation that a user
+  // asks for at the same moment ends the same way, so none is carried into a later view.
   void Drop(const std::string& why);
   void End(const Status& why);
-  // The same until the inbox wakes.
   void Rest(const Status& why);
 
  private:

@@ -7,7 +7,7 @@ namespace {
 
 class AskedOperationsTest : public ::testing::Test {
  protected:
-  // As a user and the loop do.
+  // Submits an operation as a user does, and takes it as the loop does.
   std::shared_ptr<Operation> Ask(const std::string& name, int32_t set = 0) {
     Request request;
     request.name = name;

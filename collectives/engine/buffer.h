@@ -1,8 +1,8 @@
-// Memory for fused and retained results: not zeroed, aligned to a cache line, used again where it
-// can be.
+// Memory for fused and retained results. It is not zeroed, is aligned to a cache line, and is used
+// again where possible.
 //
-// Thread rule: a Buffer has one writer; the pool belongs to the engine's thread (buffers may be
-// released anywhere).
+// Thread rule: a Buffer has one writer; the pool belongs to the engine's thread, but any thread may
+// release a buffer.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class Buffer {
     if (data == nullptr) return nullptr;
     return std::shared_ptr<Buffer>(new Buffer(static_cast<std::byte*>(data), capacity));
   }
-  // Memory of another kind (a device's), which `release` gets back.
+  // Takes memory of another kind, such as a GPU's; `release` is called to give it back.
   using Release = std::function<void(std::byte* data, size_t capacity)>;
   static std::shared_ptr<Buffer> Adopt(std::byte* data, size_t capacity, Release release) {
     return std::shared_ptr<Buffer>(new Buffer(data, capacity, std::move(release)));
@@ -62,6 +62,7 @@ inline Status NoMemory(uint64_t bytes) {
 // Keeps a few buffers, so that steady training touches the same pages in every step.
 class BufferPool {
  public:
+  // A buffer of at least this size that nobody else has. Null when there is no memory.
   std::shared_ptr<Buffer> Get(size_t bytes) {
     for (auto& kept : kept_) {
       const bool wasteful = kept->capacity() > 4 * bytes + (size_t{1} << 20);

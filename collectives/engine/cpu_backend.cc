@@ -21,7 +21,7 @@ void GiveOut(const Part& part, const Request& request, const std::byte* from,
     operation->gathered = part.data;
     operation->gathered_rows = part.rows;
     operation->rows_by_rank = part.rows_by_rank;
-  } else if (request.kind == Kind::kTransfer) {  // who has sent it has no `out`
+  } else if (request.kind == Kind::kTransfer) {  // the sender has no `out`
     if (operation->out != nullptr) std::memcpy(operation->out, from, request.bytes());
   } else if (request.kind == Kind::kAllreduce || request.kind == Kind::kBroadcast) {
     const bool is_there = part.delivered && request.postscale == 1.0;
@@ -31,7 +31,7 @@ void GiveOut(const Part& part, const Request& request, const std::byte* from,
   }
 }
 
-// The end of a step is completed by the engine, when it lets the user go on.
+// Null for the end of a step, which the engine completes when it lets the user go on.
 std::shared_ptr<Operation> TakeToComplete(const Request& request, PendingTable* pending,
                                           bool* all_found) {
   if (request.kind == Kind::kStepEnd) return nullptr;
@@ -63,7 +63,7 @@ bool AllShareMemory(const Communicator* host) {
 }
 
 bool CpuBackend::RunsAlone(const Request& request) const {
-  // Of a tensor on a GPU this is a copy, and its result goes back there.
+  // A tensor on a GPU comes here as a copy in the host's memory, and its result is copied back.
   return all_share_memory_ && request.kind == Kind::kAllreduce && !request.on_gpu &&
          request.process_set == 0 && request.op != RM_ADASUM && request.bytes() >= direct_.bytes;
 }
@@ -136,7 +136,7 @@ Status CpuBackend::HandOver(int holder, const Retained* held, Retained* result) 
       part.data = Buffer::Make(0);
       continue;
     }
-    // Also those that hold it, or need nothing, take part; what they receive is dropped.
+    // Ranks that hold the result already, or need nothing, take part, too, and drop what they get.
     part.data = host->rank() == holder ? held->parts[i].data : Buffer::Make(part.bytes);
     if (part.data == nullptr) return NoMemory(part.bytes);
     if (Status s = host->Broadcast(part.data->data(), part.bytes, holder); !s.ok()) return s;

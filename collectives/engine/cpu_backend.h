@@ -1,7 +1,8 @@
-// The backend that reduces in the host's memory, on the host's communicator.
+// The backend that reduces in the host's memory, over the host's communicator.
 //
-// Execution and publication are apart because the result is retained between them: a survivor that
-// has not executed an operation gets the buffer from one that has, and only publishes it.
+// Execution and publication are separate calls because the result is retained between them: a
+// survivor that has not executed an operation gets the result from one that has, and then only
+// publishes it.
 //
 // Thread rule: the engine's thread only.
 #pragma once
@@ -15,14 +16,15 @@
 
 namespace ringmaster::engine {
 
-// An allreduce of at least `bytes` over shared memory is reduced where the callers have it,
-// `segment` bytes at a time: a segment comes into the cache once, to be saved and to be reduced.
-// The same on all ranks.
+// Sizes of direct allreduces, in bytes; they are the same on all ranks. An allreduce of at least
+// `bytes` over shared memory is reduced in the callers' buffers, `segment` bytes at a time, so that
+// a segment that is saved and then reduced is read into the cache only once.
 struct DirectSizes {
   size_t bytes = size_t{256} << 10;
   size_t segment = size_t{1} << 20;
-  // A segment and the slots in which it is staged fit into an L2 cache of 1 MiB. With more than two
-  // ranks, smaller segments would cost more by the meeting for each than the cache saves.
+  // A segment of this size and the slots in which it is staged fit into an L2 cache of 1 MiB. With
+  // more than two ranks, such small segments would cost more than the cache saves, because the
+  // ranks wait for each other at each segment.
   size_t segment_of_two_ranks = size_t{512} << 10;
 };
 
@@ -49,15 +51,16 @@ class CpuBackend : public Backend {
  private:
   using Batch = std::span<const Request>;
 
-  // The same on all ranks: it depends on the view.
+  // The same on all ranks, because it depends only on the view.
   size_t SegmentBytes() const;
-  // After a failure: what was saved goes back to the callers.
+  // After a failure: copies the saved inputs back to the callers' buffers.
   void RestoreInputs(const Retained& result, const PendingTable& pending) const;
 
   const DirectSizes direct_;
   bool all_share_memory_ = false;
   Participants ranks_;
-  const Participants::Ranks* on_ = nullptr;  // of what was executed last; null: not this rank
+  // The ranks that took part in what was executed last; null: this rank did not.
+  const Participants::Ranks* on_ = nullptr;
   BufferPool pool_;
 };
 

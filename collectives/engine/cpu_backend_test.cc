@@ -64,7 +64,7 @@ TEST_F(DirectTest, ALargeTensorIsReducedWhereItLiesPieceByPiece) {
   std::vector<float> data{1, 2, 3};
   Add({"a", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 3, 0.5, 2.0}, data.data(), data.data());
   ASSERT_TRUE(direct_.Execute(response_, pending_, &result_).ok());
-  EXPECT_TRUE(result_.response.has_own_results()) << "all have to confirm it";
+  EXPECT_TRUE(result_.response.needs_confirmation()) << "all have to confirm it";
   EXPECT_EQ(host_.calls, (std::vector<std::string>{"allreduce", "allreduce"}));
   EXPECT_EQ(data, (std::vector<float>{1.5, 3, 4.5})) << "the raw result";
   EXPECT_TRUE(direct_.Publish(result_, &pending_));
@@ -137,7 +137,7 @@ TEST_F(CpuBackendTest, ARankThatLacksAResultReceivesItAndTheHolderGivesItsOwn) {
   ASSERT_TRUE(backend_.HandOver(1, &kept, &held).ok());
   EXPECT_EQ(held.parts[0].data, kept.parts[0].data);
 
-  Retained empty;  // of a barrier: there is nothing to send
+  Retained empty;  // like that of a barrier: there is nothing to send
   empty.parts.resize(1);
   ASSERT_TRUE(backend_.HandOver(0, nullptr, &empty).ok());
   EXPECT_EQ(host_.calls.size(), 2u);

@@ -11,7 +11,7 @@
 namespace ringmaster::engine {
 namespace {
 
-// What a rank gives that has joined and so has asked for nothing.
+// The operation of a rank that has joined, and so has asked for nothing.
 const Operation& Nothing() {
   static const Operation* const nothing = new Operation(Request(), nullptr, nullptr);
   return *nothing;
@@ -19,15 +19,15 @@ const Operation& Nothing() {
 
 bool IsAsked(const Operation& operation) { return &operation != &Nothing(); }
 
-// Of `rows` the first ranks get one more where they can't be shared evenly.
+// Shares `rows` out evenly; if they don't divide evenly, the first ranks get one more.
 std::vector<size_t> SharedEvenly(uint64_t rows, size_t ranks) {
   std::vector<size_t> shares(ranks, rows / ranks);
   for (size_t rank = 0; rank < rows % ranks; ++rank) ++shares[rank];
   return shares;
 }
 
-// Ranges that share bytes and are not the same: not even one call may reduce the one into the
-// other.
+// Whether two ranges share bytes without being the same. Then a reduction from one into the other
+// would overwrite input that it has yet to read.
 bool OverlapPartly(const void* a, const void* b, uint64_t bytes) {
   const auto first = reinterpret_cast<uintptr_t>(a), second = reinterpret_cast<uintptr_t>(b);
   return first != second && first < second + bytes && second < first + bytes;
@@ -59,13 +59,14 @@ Status CpuCollectives::Run(Batch batch, int root, Part* part) {
     case Kind::kBarrier:
     case Kind::kStepEnd:
     case Kind::kShutdown:
-      return {};  // that all ranks have asked for it is all there is to it
+      return {};  // there is nothing to do once all ranks have asked for it
   }
   return {};
 }
 
-// No rank may see its `out` as complete, nor lose its input, before all have the result: so an
-// input that is written over is saved, and the pipeline lets all confirm (mode A of rule 14).
+// Until all ranks have the result, no rank may publish its `out` or lose its input, because the
+// operation may have to run once more. So an input that is overwritten is saved, and the pipeline
+// lets all ranks confirm the result (mode A of rule 14).
 Status CpuCollectives::DirectAllreduce(const Request& request, uint64_t segment_bytes, Part* part) {
   const Operation& operation = AskedFor(request, pending_);
   const size_t element = element::Size(request.dtype);
@@ -88,8 +89,8 @@ Status CpuCollectives::DirectAllreduce(const Request& request, uint64_t segment_
     const uint64_t count = std::min(segment, request.count - begin);
     std::byte* to = out + begin * element;
     const std::byte* from = in == nullptr ? to : in + begin * element;
-    // The saved input is read again only where a call fails, so it must not push the segment itself
-    // out of the caches.
+    // A saved input is read again only if a call fails, so the copy bypasses the caches and leaves
+    // the segment itself in them.
     if (saves) {
       element::StreamingCopy(part->input->data() + begin * element, from, count * element);
     }
@@ -100,7 +101,7 @@ Status CpuCollectives::DirectAllreduce(const Request& request, uint64_t segment_
       from = to;
     }
     if (Status s = on_.host->Allreduce(from, to, count, request.dtype, request.op); !s.ok()) {
-      // The segments that follow are neither saved nor changed yet.
+      // Later segments are neither saved nor changed yet.
       if (saves) std::memcpy(out, part->input->data(), (begin + count) * element);
       part->input.reset();
       return s;
@@ -135,7 +136,7 @@ Status CpuCollectives::Allreduce(Batch batch, Part* part) {
   return on_.host->Allreduce(part->data->data(), part->data->data(), count, first.dtype, first.op);
 }
 
-// Of the result's buffer the front holds this rank's input first.
+// part->data holds this rank's scaled input first, and the result at the end.
 Status CpuCollectives::Adasum(const Request& request, Part* part) {
   const Operation& operation = AskedFor(request, pending_);
   const size_t element = element::Size(request.dtype);
@@ -185,7 +186,7 @@ Status CpuCollectives::Allgather(const Request& request, Part* part) {
   part->rows_by_rank.assign(rows_by_rank.begin(), rows_by_rank.end());
   part->rows = std::accumulate(rows_by_rank.begin(), rows_by_rank.end(), size_t{0});
   part->bytes = std::accumulate(bytes_by_rank.begin(), bytes_by_rank.end(), uint64_t{0});
-  // Not from the pool: the caller keeps it until rm_release.
+  // Not from the pool, because the caller keeps it until rm_release.
   part->data = Buffer::Make(part->bytes);
   if (part->data == nullptr) return NoMemory(part->bytes);
   if (part->bytes == 0) return {};

@@ -1,7 +1,7 @@
-// Runs one batch of what the ranks have agreed on, over the host's communicator: from the callers'
-// inputs to a buffer of the engine's, or, direct, to where the callers want it.
+// Runs one batch of what the ranks have agreed on, over the host's communicator. The result goes to
+// a buffer of the engine or, for a direct allreduce, to the caller's `out`.
 //
-// Owner and thread: one execution of CpuBackend's.
+// Owner and thread: one call of CpuBackend::Execute.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,24 @@
 
 namespace ringmaster::engine {
 
-// The operation that this rank has asked for. A rank that has joined asks for nothing, so for it
-// this is an operation without memory or rows.
+// The operation of this rank for this request. A rank that has joined has asked for none, so it
+// gets an operation without memory and rows.
 const Operation& AskedFor(const Request& request, const PendingTable& pending);
 
 class CpuCollectives {
  public:
   using Batch = std::span<const Request>;
 
-  // Among `on`. All of them outlive this.
+  // `on`: the ranks that take part. All arguments outlive this.
   CpuCollectives(const Participants::Ranks& on, const PendingTable& pending, BufferPool* pool)
       : on_(on), pending_(pending), pool_(pool) {}
 
   // `root`: the place of the sending rank among those that take part. On failure
   // (RM_ERR_EPOCH_MOVED, RM_ERR_OUT_OF_MEMORY) the callers' inputs are as they were.
   Status Run(Batch batch, int root, Part* part);
-  // An allreduce where the callers have it, `segment_bytes` at a time. An input that is written
-  // over is saved in part->input.
+  // Reduces from the caller's `in` to its `out`, `segment_bytes` at a time. Where in == out the
+  // input is saved in part->input, because it is overwritten. Errors as Run(): this batch's input
+  // is as it was, and CpuBackend restores those of earlier batches.
   Status DirectAllreduce(const Request& request, uint64_t segment_bytes, Part* part);
 
  private:
@@ -41,10 +42,11 @@ class CpuCollectives {
   Status Broadcast(const Request& request, int root, Part* part);
   Status Reducescatter(const Request& request, Part* part);
   Status Alltoall(const Request& request, Part* part);
-  // Rows that this rank sends to each rank of the view.
+  // How many rows this rank sends to each of the ranks that take part.
   std::vector<uint64_t> RowsTo(const Operation& operation) const;
-  // The rows that this rank sends, in the order of the view's ranks. They lie in `packed` if the
-  // input has them in another order.
+  // The rows that this rank sends, without those for workers that have died since it asked. If
+  // there are such rows, *packed is a buffer with a copy of the others. Null: there is no memory
+  // for it.
   const std::byte* Packed(const Operation& operation, const std::vector<uint64_t>& rows,
                           std::shared_ptr<Buffer>* packed);
 

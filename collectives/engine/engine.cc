@@ -11,8 +11,8 @@ Engine::Engine(Options options)
 
 Engine::~Engine() { Close(); }
 
-// Everywhere below the message is posted first and what runs is aborted afterwards: when the loop
-// comes out of the call that was ended, it finds the reason in its inbox.
+// All functions below post the message first and abort what runs afterwards. So when the loop comes
+// out of the call that was aborted, it finds the reason in its inbox.
 
 void Engine::Close() {
   if (!thread_.joinable()) return;

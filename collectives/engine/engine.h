@@ -1,12 +1,12 @@
-// The engine: named operations in any order from any thread; agrees with the other ranks on what is
-// ready, runs it, and finishes what a death has interrupted in the next view. docs/collectives.md
-// tells how and why.
+// The engine takes named operations in any order from any thread, agrees with the other ranks on
+// which of them are ready, and runs those. What a death has interrupted it finishes in the next
+// view. docs/collectives.md tells how and why.
 //
-// This is its face to other threads: it posts to the loop (engine_loop.h), which owns all state and
-// runs on a thread of the engine's. What must not wait for the loop is done here: ending what a
-// view that is over still does.
+// This class is what other threads call. It posts to the loop (engine_loop.h), which owns all state
+// and runs on the engine's own thread. The only work that is done here, because it must not wait
+// for the loop, is to end the calls that still run in a view that is over.
 //
-// Thread rule: any thread; Close() once at a time.
+// Thread rule: any thread; Close() must not run twice at the same time.
 #pragma once
 
 #include <cstdint>
@@ -36,39 +36,49 @@ class Engine {
   void Close();
 
   // ---- What the sidecar says
+  // No view up to `epoch` may be used any more. The listener's OnStopped answers.
   void PostStop(uint64_t epoch);
-  void PostView(View view) { inbox_.PostView(std::move(view)); }
+  // A new view, which the loop connects if it is newer than all views so far. If it doesn't list
+  // this worker, the worker was dropped.
+  void PostView(WorkerView view) { inbox_.PostView(std::move(view)); }
   // This worker is in no view any more, or not yet, so its state counts for nothing until it gets a
   // copy. If it was in a view, all pending and later operations fail with RM_ERR_DROPPED until it
   // is let in again.
   void PostDropped(const std::string& why);
+  // Whether a planned change happens at the next boundary of the view of this epoch.
   void PostArmed(uint64_t epoch, bool armed) { inbox_.PostArmed(epoch, armed); }
   // This worker's part in the job has ended: all pending and later operations fail with `why`.
   void PostEnd(Status why);
 
   // ---- What the user asks
+  // Asks for one operation, or for several: for all of them or for none. RM_ERR_INVALID: a name is
+  // in flight already. RM_ERR_DROPPED, RM_ERR_SHUTDOWN or the status given to PostEnd(): this
+  // worker takes no operations now.
   Status Submit(const std::shared_ptr<Operation>& operation) { return inbox_.Submit(operation); }
-  // All of them at once, or none.
   Status Submit(std::span<const std::shared_ptr<Operation>> operations) {
     return inbox_.Submit(operations);
   }
-  // Waits until this worker is in a view that trains, and has the job's state. Runs the load
-  // callback meanwhile.
+  // Waits until this worker is in a view that trains, and has the job's state; the state's
+  // callbacks run on the calling thread meanwhile. RM_ERR_TIMEOUT: the deadline has passed.
+  // Otherwise the reason why this worker's part in the job has ended.
   Status AwaitEntered(Clock::time_point deadline);
+  // Ends a step: returns when all ranks have called it and, at the boundary of a planned change,
+  // when the next view is ready. The state's callbacks run on the calling thread meanwhile.
+  // RM_ERR_INVALID: another thread is in it.
   Status StepEnd(StepResult* result);
-  // Returns when all ranks have agreed. From then on the engine rests: it stays in its view and
-  // follows to later ones, but takes no operations, and its process sets are gone.
+  // Returns when all ranks have called it. From then on the engine rests: it stays in its view and
+  // goes on to later ones, but takes no operations, and its process sets are gone. RM_ERR_TIMEOUT:
+  // some rank has not called it; a later call goes on waiting.
   Status Shutdown(Clock::time_point deadline);
-  // Returns when all ranks have agreed. The engine takes operations again.
+  // Ends the rest; returns when all ranks have called it. RM_ERR_TIMEOUT as Shutdown().
   Status Wake(Clock::time_point deadline);
 
   // What any thread may read.
   const EngineInfo& info() const { return info_; }
-  // What a joiner answers before its first view.
+  // What a joiner's rank, size and the like are to be before its first view.
   void ExpectMembership(const Membership& expected) { info_.ExpectMembership(expected); }
 
-  // Put it around a call in which the script waits until an operation is done: the time counts as
-  // blocked.
+  // Lives for as long as a call of the script waits for an operation: that time counts as blocked.
   class BlockedHere {
    public:
     explicit BlockedHere(Engine* engine) : work_(&engine->info_.work) {
@@ -93,7 +103,7 @@ class Engine {
   EngineInfo info_;
   HostCommunicator host_;
   EngineLoop loop_;
-  std::thread thread_;  // last: starts when all else is there
+  std::thread thread_;  // last member: its thread uses all the others
 };
 
 }  // namespace ringmaster::engine

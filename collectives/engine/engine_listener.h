@@ -1,4 +1,4 @@
-// What an engine tells of itself: what becomes of its views, for the sidecar.
+// What an engine reports about its views; the sidecar hears it.
 //
 // Thread rule: called on the engine's thread, without locks.
 #pragma once
@@ -15,22 +15,28 @@ namespace ringmaster::engine {
 class EngineListener {
  public:
   virtual ~EngineListener() = default;
+  // Answers Engine::PostStop(): nothing runs any more in views up to this epoch.
   virtual void OnStopped(uint64_t epoch) = 0;
+  // The view's communicator is connected.
   virtual void OnInstalled(uint64_t epoch, double connect_seconds) = 0;
+  // This worker stands at the boundary after `step` completed steps. May come again for the same
+  // boundary.
   virtual void OnBoundary(uint64_t epoch, uint64_t step) = 0;
+  // The rank is suspected to be dead.
   virtual void OnSuspect(uint64_t epoch, int rank, const std::string& why) = 0;
   // The view broke at this worker, or could not be connected, and the sidecar has not told it to
-  // stop: only another view helps. `rank`: the other end of a link that broke though both ends
+  // stop: only another view helps. `rank`: the other end of a link that broke although both ends
   // live; -1: that is not known, or a rank is suspected.
   virtual void OnBroken(uint64_t epoch, int rank, const std::string& why) = 0;
-  // `step`: completed so far; `resumed`: how many will be once the operations that were interrupted
-  // are done, so what the survivors go on from.
+  // The first operation of the new view is done. `step`: the steps that are complete; `resumed`:
+  // how many will be when the operations that were interrupted are done, from where the survivors
+  // go on.
   virtual void OnRebuilt(const RebuildTimes& times, uint64_t step, uint64_t resumed) = 0;
   // All ranks of this view have called rm_shutdown: they rest.
   virtual void OnShutDown(uint64_t epoch) = 0;
-  // This rank is the one that reports the operations which wait in this view for ranks that don't
-  // ask for them: all of them, each time that they change. Empty: no operation waits any more,
-  // because the ranks have `come`, or because the view is over.
+  // This rank reports operations that wait for ranks which don't ask for them. Each call has all
+  // that it reports; there is a call each time they change. Empty: none waits any more, because the
+  // ranks have asked for it (`come`) or because the view is over.
   virtual void OnStalls(const std::vector<job::Stall>& stalls, bool come) = 0;
 };
 

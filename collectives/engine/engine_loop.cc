@@ -10,13 +10,24 @@
 namespace ringmaster::engine {
 namespace {
 
-// How often a rank that has nothing to ask for looks whether others wait for it.
+// The shortest and the longest time after which a rank that has asked for nothing enters a round
+// all the same, because other ranks may wait for it.
 constexpr std::chrono::milliseconds kIdleAtLeast{50}, kIdleAtMost{5000};
 
 uint64_t BytesOf(const Retained& result) {
   uint64_t bytes = 0;
   for (const Part& part : result.parts) bytes += part.bytes;
   return bytes;
+}
+
+// After it a rank means another worker within a step: the broadcast failed because the worker that
+// it meant is gone, and the scripts go on with those that are left; or the scripts begin again. All
+// ranks execute it between the same operations, so their calls mean the same before and after.
+bool RenamesRanks(const Response& response) {
+  const Request& request = response.requests.front();
+  if (request.name == kWakeName) return response.error == RM_OK;
+  return response.error == RM_ERR_ROOT_LOST && request.kind != Kind::kTransfer &&
+         request.process_set == 0;
 }
 
 bool HasCome(const std::optional<EngineLoop::Clock::time_point>& due) {
@@ -48,7 +59,7 @@ void EngineLoop::Run() {
       messages = Await();
       open = Turn(messages);
     } catch (const std::bad_alloc&) {
-      // This worker can't go on, and its exit tells the others.
+      // This worker can't go on; the others learn of it when its process exits.
       const Status why(RM_ERR_OUT_OF_MEMORY, "no memory to agree with the other ranks");
       for (const auto& operation : messages.submitted) operation->Complete(why);
       End(why);
@@ -88,7 +99,7 @@ void EngineLoop::HandleStop(const Messages& messages) {
   const uint64_t epoch = *messages.stop;
   if (connection_.Stop(epoch)) {
     LeaveView();
-    rebuild_.Stopped(Clock::now() - messages.stop_at);
+    rebuild_.Stopped(messages.stop_at, Clock::now());
   }
   options_.listener->OnStopped(epoch);
 }
@@ -111,15 +122,14 @@ void EngineLoop::Detach(const std::string& why) {
 // ---- A round
 
 std::optional<EngineLoop::Clock::time_point> EngineLoop::RoundDue() const {
-  if (!connection_.active() || gate_.user_waits() || inbox_->refusals().rests())
-    return std::nullopt;
-  // A round needs all ranks: where some may have no part in an operation, those that have nothing
-  // pending come too, or the others would wait for them.
+  if (!connection_.active() || gate_.waits() || inbox_->refusals().rests()) return std::nullopt;
+  // A round needs all ranks. Where operations of some ranks are possible (process sets, transfers),
+  // a rank with nothing pending must enter rounds, too, or those that have something wait for it.
   const bool wanted = !asked_.idle() || pipeline_.sets().HasOutsiders();
   if (wanted) return rounds_.urgent() ? Clock::time_point::min() : rounds_.due();
   if (stalls_.on() && connection_.view().size() > 1)
     return rounds_.IdleDue(std::clamp(options_.stall.tell / 4, kIdleAtLeast, kIdleAtMost));
-  // Two others may want the job's first transfer.
+  // Two other ranks may want the job's first transfer, of which nobody else knows before a round.
   return connection_.view().size() > 2 ? std::optional(rounds_.IdleDue(kIdleAtMost)) : std::nullopt;
 }
 
@@ -138,20 +148,20 @@ void EngineLoop::Round() {
   } else {
     rounds_.Fruitful();
   }
-  bool stands = false;  // at the boundary, where this round has brought all ranks
+  bool stands = false;  // this round has brought all ranks to the boundary of a planned change
   for (Response& response : result.responses) {
     const bool shuts = response.error == RM_OK && response.kind() == Kind::kShutdown;
-    // Who rested would never be let go from there. It stays pending on all ranks, and is agreed on
-    // anew when the gate has opened.
+    // A rank that stands at the boundary must be let go before it rests. So the shutdown stays
+    // pending on all ranks, and they agree on it anew when the gate has opened.
     if (shuts && stands) continue;
     stands = stands || (response.error == RM_OK && response.armed);
     if (Status s = Execute(std::move(response)); !s.ok()) return Break(s);
-    if (shuts) return;  // what was agreed on in the same round is void, for all alike
+    if (shuts) return;  // it was the round's last operation, and all that was pending has failed
   }
   if (stalls_.Update(result.unanswered, connection_.view().self, Clock::now())) {
     options_.listener->OnStalls(stalls_.stalls(), true);
   }
-  // The exit of this worker tells the others.
+  // The others learn of it when this worker's process exits.
   if (!stalls_.give_up().empty()) End({RM_ERR_TIMEOUT, stalls_.give_up()});
 }
 
@@ -175,7 +185,6 @@ Status EngineLoop::Execute(Response response) {
   return {};
 }
 
-// The second half of an operation, whether it was executed here or handed over.
 void EngineLoop::Finish(const Retained& result, bool handed_over) {
   const Response& response = result.response;
   if (response.error == RM_OK && response.kind() == Kind::kShutdown) {
@@ -183,14 +192,15 @@ void EngineLoop::Finish(const Retained& result, bool handed_over) {
     return rebuild_.Rest(Clock::now());
   }
   asked_.FreeNames(response);
+  if (!handed_over && RenamesRanks(response)) gate_.Rename();
   Publish(result);
   if (response.error == RM_OK && response.kind() == Kind::kStepEnd) EndStep(response.armed);
   if (!rebuild_.pending()) return;
   const RebuildTimes& times = rebuild_.Resumed(Clock::now());
   info_->SetLastRebuild(times);
   trace_.Rebuilt(times);
-  // That a step was completed means that all had called step_end: so if ours waits, it will be done
-  // here too, by hand-over or once more.
+  // If this rank's step_end is pending, the interrupted step will be completed here: by hand-over,
+  // or because it is agreed on once more. The survivors go on from there.
   const bool ends = asked_.pending().Find(kStepEndName) != nullptr;
   options_.listener->OnRebuilt(times, gate_.step(), gate_.step() + (ends ? 1 : 0));
 }
@@ -205,10 +215,11 @@ void EngineLoop::Publish(const Retained& result) {
   asked_.FailLeftOver(left_over);
 }
 
-// The rank stays where it is, so that the script can come back; it takes part in every recovery.
+// The rank stays in its view and takes part in every recovery, so that the script can begin again.
 void EngineLoop::FinishShutdown(bool handed_over) {
-  // Nobody's process ends before all know, unless a death gets in between: then the others are
-  // handed over what they lack, or hear that the job is over.
+  // The barrier keeps every process alive until all ranks know of the shutdown. If a death breaks
+  // it, the ranks that don't know yet are handed the shutdown over in the next view, or hear that
+  // the job is over.
   if (!handed_over) (void)connection_.communicator()->Barrier();
   options_.listener->OnShutDown(connection_.view().epoch);
   if (stalls_.Clear()) options_.listener->OnStalls({}, false);
@@ -222,7 +233,7 @@ void EngineLoop::FinishShutdown(bool handed_over) {
 void EngineLoop::EndStep(bool armed) {
   gate_.Reach(asked_.pending().Take(kStepEndName));
   trace_.StepEnds(gate_.step());
-  // In a recovery the gate opens when the view is installed: a fault cancels the plan.
+  // In a recovery Enter() opens the gate: the fault has cancelled the planned change.
   if (!connection_.active()) return;
   if (!armed) return gate_.Open();
   options_.Reach(FaultPoint::kAtBoundary, gate_.step());
@@ -230,13 +241,14 @@ void EngineLoop::EndStep(bool armed) {
 }
 
 void EngineLoop::Break(const Status& why) {
-  if (inbox_->refusals().refused()) return;  // the job was shut down meanwhile
+  if (inbox_->refusals().refused()) return;  // this worker's part in the job has ended already
+  rebuild_.Broke(Clock::now());
   if (!connection_.Break(why)) End(why);
 }
 
 // ---- A new view
 
-void EngineLoop::Install(View view, Clock::time_point since) {
+void EngineLoop::Install(WorkerView view, Clock::time_point since) {
   if (!connection_.Takes(view.epoch) || inbox_->refusals().refused()) return;
   if (view.self < 0) {
     connection_.PassBy(view.epoch);
@@ -245,11 +257,11 @@ void EngineLoop::Install(View view, Clock::time_point since) {
 
   const bool first = !participation_.entered();
   participation_.ListIn(view);
-  rebuild_.Begin();
+  rebuild_.Begin(since);
   gate_.set_synced(false);
   LeaveView();
   if (Status s = connection_.Connect(std::move(view)); !s.ok()) return Break(s);
-  const View& in = connection_.view();
+  const WorkerView& in = connection_.view();
   pipeline_.Install(connection_.communicator(), in.workers, in.planned);
   rebuild_.Connected(in.epoch, in.reason, Clock::now() - since);
   info_->SetMembership(MembershipOf(in), in.workers);
@@ -264,26 +276,34 @@ void EngineLoop::Install(View view, Clock::time_point since) {
   Enter(plan);
 }
 
-// Brings all ranks to the same point: what some have executed and others lack is handed over, what
-// nobody has executed stays pending and runs again. Each hand-over leaves a rank a valid, longer
-// prefix, so a death in the middle just starts this again in the next view.
+// Brings all ranks to the same point: a result that some ranks have and others lack is handed over,
+// and an operation that nobody has executed stays pending and runs again. Each hand-over leaves a
+// rank with a valid, longer prefix of the sequence of operations, so that a recovery which a death
+// interrupts can simply begin again in the next view.
 Status EngineLoop::Recover(RecoveryPlan* plan) {
   const Holding mine{
-      participation_.has_state(), gate_.user_waits(), pipeline_.next_number(), gate_.step(),
-      pipeline_.Holdings(),       pipeline_.sets(),   options_.fusion_bytes};
+      participation_.has_state(), gate_.waits(),    pipeline_.next_number(), gate_.step(),
+      pipeline_.Holdings(),       pipeline_.sets(), options_.fusion_bytes,   gate_.ranks().epoch};
   std::vector<Holding> by_rank;
   if (Status s = ExchangeHoldings(connection_.communicator(), mine, &by_rank); !s.ok()) return s;
   trace_.ViewBegins(connection_.view());
   if (Status s = PlanRecovery(by_rank, plan); !s.ok()) return s;
   pipeline_.SetFusionBytes(plan->fusion_bytes);
   options_.Reach(FaultPoint::kAfterExchange);
+  if (plan->names_ranks >= 0) {
+    StepRanks ranks = gate_.ranks();
+    if (Status s = ShareStepRanks(connection_.communicator(), plan->names_ranks, &ranks); !s.ok())
+      return s;
+    gate_.Adopt(std::move(ranks));
+  }
   for (const auto& handover : plan->handovers) {
     const Retained* lacked = nullptr;
     if (Status s = pipeline_.HandOver(handover, participation_.has_state(), &lacked); !s.ok())
       return s;
     if (lacked != nullptr) Finish(*lacked, /*handed_over=*/true);
     options_.Reach(FaultPoint::kAfterHandover, handover.result.response.number);
-    if (inbox_->refusals().refused()) return {RM_ERR_EPOCH_MOVED, "the job was shut down"};
+    if (inbox_->refusals().refused())
+      return {RM_ERR_EPOCH_MOVED, "this worker's part in the job has ended"};
   }
   rounds_.Restart();
   if (plan->joiners.empty()) return {};
@@ -313,12 +333,13 @@ void EngineLoop::Enter(const RecoveryPlan& plan) {
   participation_.TakeBack();
   inbox_->Resume();
   if (inbox_->refusals().rests()) rebuild_.Rest(Clock::now());
-  // Below minReplicas: everybody stands at a boundary already and stays there.
+  // Below minReplicas the view doesn't train: if all ranks stand at a boundary they stay there.
   if (!connection_.view().train && plan.all_at_boundary) return gate_.Tell();
+  if (plan.ranks_follow_views) gate_.Rename();
+  gate_.Open(plan.names_ranks >= 0);  // before the user that waits to be let in goes on
   participation_.Enter();
   info_->work.Begin(Clock::now());
   if (asked_.idle()) info_->work.Clear(Clock::now());
-  gate_.Open();
   users_->Notify();
 }
 

@@ -1,8 +1,8 @@
-// The engine's loop: takes what was posted, agrees in rounds on what runs, and brings interrupted
-// operations to their end when a view has changed. It decides what comes after what; the parts it
-// is made of own the state and do the work.
+// The engine's loop: takes what was posted, agrees in rounds with the other ranks on what runs, and
+// finishes interrupted operations when the view has changed. It decides the order of these steps;
+// its parts own the state and do the work.
 //
-// Owner: Engine, which runs it on a thread of its own. Thread rule: that thread alone, but for
+// Owner: Engine, which runs it on a thread of its own. Thread rule: that thread alone, except for
 // Abort().
 #pragma once
 
@@ -22,8 +22,8 @@
 #include "collectives/engine/step_gate.h"
 #include "collectives/engine/trace.h"
 #include "collectives/engine/user_tasks.h"
-#include "collectives/engine/view.h"
 #include "collectives/engine/view_connection.h"
+#include "collectives/engine/worker_view.h"
 
 namespace ringmaster::engine {
 
@@ -41,29 +41,35 @@ class EngineLoop {
   void Abort(uint64_t epoch) { pipeline_.Abort(epoch); }
 
  private:
-  // One pass of the loop; false: the inbox says close.
+  // Handles what was posted, and runs a round if one is due. False: the inbox says close.
   bool Turn(const Messages& messages);
 
   // ---- What was posted
+  // Waits until something is posted or a round is due.
   Messages Await();
   void HandleStop(const Messages& messages);
+  // This worker's part in the job has ended.
   void End(const Status& why);
+  // The job goes on without this worker, which may be let in again.
   void Detach(const std::string& why);
 
   // ---- A round
-  // When the next round is due here; nullopt: when something is submitted.
+  // When this rank enters the next round; nullopt: not before a message changes something.
   std::optional<Clock::time_point> RoundDue() const;
   void Round();
   Status Execute(Response response);
-  // `handed_over`: by a survivor, in a recovery.
+  // Publishes the result of an operation that was executed here or, with `handed_over`, that a
+  // survivor has handed over in a recovery.
   void Finish(const Retained& result, bool handed_over = false);
   void Publish(const Retained& result);
   void FinishShutdown(bool handed_over);
   void EndStep(bool armed);
+  // A call in the view has failed: the view is over for this worker, or this worker's part is.
   void Break(const Status& why);
 
   // ---- A new view
-  void Install(View view, Clock::time_point since);
+  // Connects the view and finishes what was interrupted. `since`: when the view was posted.
+  void Install(WorkerView view, Clock::time_point since);
   Status Recover(RecoveryPlan* plan);
   Status SyncState(const RecoveryPlan& plan);
   void Enter(const RecoveryPlan& plan);

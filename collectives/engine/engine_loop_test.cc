@@ -14,8 +14,8 @@ std::shared_ptr<Operation> Named(const std::string& name) {
   return std::make_shared<Operation>(std::move(request), nullptr, nullptr);
 }
 
-// Stands for a user's thread that is faster than the loop: it asks after the loop has read its
-// inbox and before it has acted on what it read.
+// Stands for a user's thread that is faster than the loop: it asks for an operation after the loop
+// has taken its messages and before it has acted on them.
 class AskingListener : public FakeListener {
  public:
   explicit AskingListener(Inbox* inbox) : inbox_(inbox) {}

@@ -1,4 +1,4 @@
-// What an engine is made of: its options, and the points where tests may stop it.
+// The options of an engine, and the points at which tests may stop it.
 //
 // Thread rule: on_point is called on the engine's thread, without locks.
 #pragma once
@@ -18,8 +18,7 @@
 
 namespace ringmaster::engine {
 
-// Points at which a test may stop a rank, in the order of a round. `detail`: the operation's number
-// where there is one.
+// Points at which a test may stop a rank: those of a round, in order, and then those of a recovery.
 enum class FaultPoint {
   kBeforeNegotiation,
   kAfterNegotiation,
@@ -38,12 +37,15 @@ struct EngineOptions {
   EngineListener* listener = nullptr;
   StateRegistry* state = nullptr;
   bool has_state = true;  // false: a joiner
+  // Up to this size requests are packed into one buffer; the lowest value of all ranks counts.
   size_t fusion_bytes = size_t{64} << 20;
-  std::function<void(FaultPoint, uint64_t detail)> on_point;  // tests; empty: none
+  // For tests; empty: none. `detail`: the number of the operation, or of steps at a boundary; 0
+  // where there is neither.
+  std::function<void(FaultPoint, uint64_t detail)> on_point;
   StallLimits stall = {};
   timeline::Timeline* timeline = nullptr;  // null: none
   DirectSizes direct = {};
-  // What moves the bytes; empty: CpuBackend, with `direct`.
+  // Makes what moves the bytes; empty: a CpuBackend, with `direct`.
   std::function<std::unique_ptr<Backend>()> make_backend = {};
 
   void Reach(FaultPoint point, uint64_t detail = 0) const {

@@ -1,5 +1,5 @@
-// Kills at every call of the communicator x victim x who has completed it, and compares what the
-// survivors have.
+// Kills each victim at each call of the communicator, for each subset of the survivors that have
+// completed that call, and compares the survivors' results.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -11,24 +11,27 @@
 namespace ringmaster::engine {
 namespace {
 
-// What a worker has seen of one step: equal on all survivors, whatever happened.
+// The results of one step that must be equal on all survivors, wherever the victim died.
 struct StepOutcome {
-  std::vector<float> sum;  // fused with the next one
+  std::vector<float> sum;  // fused with `other`
   std::vector<float> other;
-  std::vector<int64_t> product;  // another type: not fused
+  std::vector<int64_t> product;  // of another type, so not fused
   std::vector<float> average;
-  std::vector<double> in_place;  // reduced where they lie, in two segments each
+  // Two direct allreduces, in two segments each.
+  std::vector<double> in_place;
   std::vector<double> apart;
   std::vector<float> first_of_group;
-  std::vector<int32_t> second_of_group;  // the same participants, whatever happened
+  std::vector<int32_t> second_of_group;  // must have the same participants as first_of_group
   std::vector<int32_t> gathered;
   std::vector<size_t> shares;                     // of a reducescatter: rows by rank
   std::map<int, std::vector<int32_t>> broadcast;  // by root
   std::map<int, std::string> lost;                // broadcasts that failed, by root
+  uint64_t next_epoch = 0;                        // of the view in which the next step begins
+  std::vector<std::string> next_ranks;            // whom the next step's ranks mean
   bool operator==(const StepOutcome&) const = default;
 };
 
-// What each worker alone has.
+// The results that each worker has alone.
 struct OwnOutcome {
   std::vector<float> scattered;
   std::vector<size_t> received;  // rows by rank
@@ -37,11 +40,11 @@ struct OwnOutcome {
 
 constexpr int kSteps = 3;
 
-// What worker `id` would send as the root: nobody else has it.
+// What worker `id` sends as the root; no other worker has this value.
 int32_t BroadcastOf(int id, int step) { return 100 * (id + 1) + step; }
 
 constexpr size_t kDirect = 500;  // elements: more than a segment of the test's engine
-constexpr size_t kRows = 7;      // of the reducescatter, two elements each
+constexpr size_t kRows = 7;      // rows of the reducescatter, of two elements each
 
 std::shared_ptr<Operation> AskReducescatter(TestWorker& w, const std::vector<float>& in) {
   Request request{"scatter", Kind::kReducescatter, RM_FLOAT32, RM_SUM, "", in.size(), 1, 1};
@@ -49,7 +52,7 @@ std::shared_ptr<Operation> AskReducescatter(TestWorker& w, const std::vector<flo
   return w.Ask(std::move(request), in.data(), nullptr);
 }
 
-// To each worker as many rows as its id says, and one: of what was sent and to whom.
+// Sends id + 1 rows to each worker; each row says who has sent it, and to whom.
 std::shared_ptr<Operation> AskAlltoall(TestWorker& w, std::vector<int32_t>* in) {
   Operation::Splits splits;
   splits.workers = w.engine->info().workers();
@@ -76,7 +79,7 @@ void ReadOwn(const Operation& scatter, const Operation& exchange, StepOutcome* o
 }
 
 Status RunStep(TestWorker& w, int step, StepOutcome* outcome, OwnOutcome* own) {
-  // A bit for each worker: the sum tells whose part is in.
+  // Each worker gives a bit of its own, so the sum tells whose part is in it.
   const auto bit = static_cast<float>(1 << w.id);
   outcome->sum.assign(100, bit + 1024.0f * step);
   outcome->other.assign(33, bit);
@@ -145,6 +148,9 @@ Status RunStep(TestWorker& w, int step, StepOutcome* outcome, OwnOutcome* own) {
   outcome->gathered.assign(rows, rows + 3 * gather->rows_by_rank.size());
   StepResult result;
   if (Status s = w.engine->StepEnd(&result); !s.ok()) return s;
+  outcome->next_epoch = result.epoch;
+  outcome->next_ranks = w.engine->info().step_ranks().workers;
+  EXPECT_EQ(result.epoch, w.engine->info().step_ranks().epoch);
   return result.step == static_cast<uint64_t>(step + 1)
              ? Status()
              : Status(RM_ERR_INTERNAL, "step number is off");
@@ -156,51 +162,73 @@ float SumOfBits(const std::vector<int>& ids) {
   return bits;
 }
 
-void CheckOutcome(const StepOutcome& o, int step, const std::vector<int>& all,
-                  const std::vector<int>& left) {
-  // One of the two: everybody's part, or the survivors'. `other` may differ from `sum` in this only
-  // if not fused.
-  for (const auto* values : {&o.sum, &o.other}) {
-    const bool first = values == &o.sum;
-    const auto expected = [&](const std::vector<int>& ids) {
-      return SumOfBits(ids) + (first ? 1024.0f * step * ids.size() : 0.0f);
-    };
-    EXPECT_THAT(*values,
-                testing::AnyOf(testing::Each(expected(all)), testing::Each(expected(left))));
-  }
-  EXPECT_THAT(o.average, testing::AnyOf(testing::Each(SumOfBits(all) / all.size()),
-                                        testing::Each(SumOfBits(left) / left.size())));
-  EXPECT_THAT(o.in_place,
-              testing::AnyOf(testing::Each(SumOfBits(all)), testing::Each(SumOfBits(left))));
-  EXPECT_THAT(o.apart, testing::AnyOf(testing::Each(2.0 * (1 << all.back())),
-                                      testing::Each(2.0 * (1 << left.back()))));
-  EXPECT_THAT(o.first_of_group,
-              testing::AnyOf(testing::Each(SumOfBits(all)), testing::Each(SumOfBits(left))));
+// Worlds over which an operation may have run, one after the other: that of the beginning, and
+// those that were left. Each has fewer workers than the one before.
+using Worlds = std::vector<std::vector<int>>;
+
+// The values have the parts of the workers of one of these worlds. `of`: the value of a world.
+template <typename T, typename Of>
+void CheckOneOf(const std::vector<T>& values, const Worlds& worlds, const std::string& what,
+                Of of) {
+  std::vector<testing::Matcher<const std::vector<T>&>> possible;
+  for (const auto& ids : worlds) possible.push_back(testing::Each(static_cast<T>(of(ids))));
+  EXPECT_THAT(values, testing::AnyOfArray(possible)) << what;
+}
+
+// The operations need not be fused, so each may have run over another one of the worlds.
+void CheckOutcome(const StepOutcome& o, int step, const Worlds& worlds) {
+  const auto average = [](const auto& ids) { return SumOfBits(ids) / ids.size(); };
+  CheckOneOf(o.sum, worlds, "sum",
+             [&](const auto& ids) { return SumOfBits(ids) + 1024.0f * step * ids.size(); });
+  CheckOneOf(o.other, worlds, "other", SumOfBits);
+  CheckOneOf(o.product, worlds, "product", [](const auto& ids) {
+    int64_t product = 1;
+    for (int id : ids) product *= id + 2;
+    return product;
+  });
+  CheckOneOf(o.average, worlds, "average", average);
+  CheckOneOf(o.in_place, worlds, "in place", SumOfBits);
+  CheckOneOf(o.apart, worlds, "apart", [](const auto& ids) { return 2.0 * (1 << ids.back()); });
+  CheckOneOf(o.first_of_group, worlds, "first of group", SumOfBits);
   EXPECT_THAT(o.second_of_group, testing::Each(o.first_of_group[0])) << "of one group";
-  // The root's own value or an error that names it, never what another worker would have sent.
+  std::vector<testing::Matcher<const std::vector<int32_t>&>> gathered;
+  for (const auto& ids : worlds) {
+    std::vector<int32_t> rows;
+    for (int id : ids) rows.insert(rows.end(), 3, id);
+    gathered.push_back(testing::Eq(rows));
+  }
+  EXPECT_THAT(o.gathered, testing::AnyOfArray(gathered));
+  // A broadcast has the root's own value, or an error that names the root; never what another
+  // worker would have sent.
   for (const auto& [root, data] : o.broadcast) {
     EXPECT_THAT(data, testing::Each(BroadcastOf(root, step))) << "from " << root;
   }
   for (const auto& [root, why] : o.lost) {
-    EXPECT_THAT(left, testing::Not(testing::Contains(root))) << why;
+    EXPECT_THAT(worlds.back(), testing::Not(testing::Contains(root))) << why;
     EXPECT_THAT(why, testing::HasSubstr(TestWorld::NameOf(root)));
   }
 }
 
-// Each survivor has its rows of a world of all or of those left, and all of them of the same.
-void CheckOwn(const OwnOutcome& own, const StepOutcome& outcome, int id,
-              const std::vector<int>& all, const std::vector<int>& left) {
-  const std::vector<int>& scattered_over = outcome.shares.size() == all.size() ? all : left;
-  ASSERT_EQ(outcome.shares.size(), scattered_over.size());
+const std::vector<int>& OfSize(const Worlds& worlds, size_t size) {
+  for (const auto& ids : worlds) {
+    if (ids.size() == size) return ids;
+  }
+  ADD_FAILURE() << "no world had " << size << " workers";
+  return worlds.front();
+}
+
+// Each survivor has its rows of the result of one of the worlds; `outcome` says of which.
+void CheckOwn(const OwnOutcome& own, const StepOutcome& outcome, int id, const Worlds& worlds) {
+  const std::vector<int>& scattered_over = OfSize(worlds, outcome.shares.size());
+  const size_t n = outcome.shares.size();
+  ASSERT_EQ(n, scattered_over.size());
   const size_t rank = static_cast<size_t>(
       std::find(scattered_over.begin(), scattered_over.end(), id) - scattered_over.begin());
-  const size_t n = scattered_over.size();
   for (size_t r = 0; r < n; ++r) EXPECT_EQ(outcome.shares[r], kRows / n + (r < kRows % n));
   EXPECT_EQ(own.scattered, std::vector<float>(2 * outcome.shares[rank], SumOfBits(scattered_over)));
 
-  const std::vector<int>& exchanged_by = own.received.size() == all.size() ? all : left;
   std::vector<int32_t> expected;
-  for (int from : exchanged_by) {
+  for (int from : OfSize(worlds, own.received.size())) {
     expected.insert(expected.end(), static_cast<size_t>(id) + 1, 10 * from + id);
   }
   EXPECT_EQ(own.exchanged, expected) << "worker " << id;
@@ -233,8 +261,8 @@ class Drill {
       });
     }
   }
-  // The fault of `epoch` has happened to everybody, or everybody has finished before it. False: the
-  // latter.
+  // Waits until the fault of `epoch` has happened to all members, or all have finished before it.
+  // False: they have finished.
   bool AwaitFault(uint64_t epoch, const std::vector<int>& members) {
     bool hit = false;
     world.Await([&] {
@@ -250,15 +278,18 @@ class Drill {
     for (auto& thread : threads) thread.join();
     threads.clear();
   }
-  void Check(const std::vector<int>& left) {
+  // `worlds`: over which operations may have run after that of the beginning; the last one is left.
+  void Check(Worlds worlds) {
+    worlds.insert(worlds.begin(), all);
+    const std::vector<int> left = worlds.back();
     for (int id : left) {
       EXPECT_EQ(errors[id], "") << "worker " << id;
       ASSERT_EQ(outcomes[id].size(), static_cast<size_t>(kSteps));
       for (int step = 0; step < kSteps; ++step) {
         EXPECT_EQ(outcomes[id][step], outcomes[left[0]][step])
             << "worker " << id << ", step " << step;
-        CheckOutcome(outcomes[id][step], step, all, left);
-        CheckOwn(owns[id][step], outcomes[id][step], id, all, left);
+        CheckOutcome(outcomes[id][step], step, worlds);
+        CheckOwn(owns[id][step], outcomes[id][step], id, worlds);
         EXPECT_EQ(owns[id][step].received.size(), owns[left[0]][step].received.size())
             << "an alltoall counts for all of a view, or for none";
       }
@@ -274,7 +305,7 @@ class Drill {
   std::vector<std::thread> threads;
 };
 
-// Which of the survivors have completed the call at which the victim dies.
+// All subsets of the survivors: those that may have completed the call at which the victim dies.
 std::vector<std::set<int>> Subsets(const std::vector<int>& ids) {
   std::vector<std::set<int>> subsets;
   for (int mask = 0; mask < 1 << ids.size(); ++mask) {
@@ -287,8 +318,8 @@ std::vector<std::set<int>> Subsets(const std::vector<int>& ids) {
   return subsets;
 }
 
-constexpr int kInstallCalls =
-    2;  // the exchange of a view's beginning; faults there have a test of their own
+// The calls of the exchange with which a view begins; faults there have a test of their own.
+constexpr int kInstallCalls = 2;
 
 class KillAtEveryCall : public testing::TestWithParam<bool> {};
 
@@ -317,7 +348,7 @@ TEST_P(KillAtEveryCall, SurvivorsHaveTheSameBytesAndNoStepIsLost) {
         run.world.Stop(left);
         run.world.Install(left, "WorkerLost");
         run.Join();
-        run.Check(left);
+        run.Check({left});
         if (HasFailure()) return;
       }
     }
@@ -330,8 +361,8 @@ INSTANTIATE_TEST_SUITE_P(Transport, KillAtEveryCall, testing::Values(true, false
                          [](const auto& info) { return info.param ? "SharedMemory" : "Tcp"; });
 
 TEST(RecoveryTest, ASecondDeathDuringTheRecoveryChangesNothingForTheOthers) {
-  // Four workers; the first death where a half has completed, the second at each call of the
-  // recovery's view.
+  // Of four workers one dies at a call that half of them have completed, and a second one at each
+  // call of the next view's recovery.
   for (int first_call : support::Rounds<std::vector<int>>({4, 6, 7, 9, 11}, {4, 9})) {
     for (int second_call = 0; second_call < 8; ++second_call) {
       for (const auto& completes : Subsets({1, 2})) {
@@ -352,16 +383,54 @@ TEST(RecoveryTest, ASecondDeathDuringTheRecoveryChangesNothingForTheOthers) {
         run.world.Stop({1, 2});
         run.world.Install({1, 2}, "WorkerLost");
         run.Join();
-        EXPECT_EQ(run.outcomes[1].size(), static_cast<size_t>(kSteps)) << run.errors[1];
-        EXPECT_EQ(run.outcomes[1], run.outcomes[2]);
+        run.Check({{0, 1, 2}, {1, 2}});
         if (HasFailure()) return;
       }
     }
   }
 }
 
-// Worker k has k + 1 batches, then joins: who has none left when a death comes has nothing pending
-// but its join.
+// What an operation of one batch gave.
+struct Batch {
+  float sum = 0;
+  double direct = 0;  // of a tensor that is reduced where it lies
+  float least = 0;
+  bool operator==(const Batch&) const = default;
+};
+
+// All of these at once; a rank that has joined gives to each what changes nothing.
+Status RunBatch(TestWorker& w, Batch* batch) {
+  std::vector<float> sum(3, static_cast<float>(1 << w.id)), least = sum;
+  std::vector<double> direct(kDirect, 1 << w.id);
+  const auto reduce = [&](const char* name, auto* data, rm_dtype dtype, rm_op op) {
+    return w.Ask({name, Kind::kAllreduce, dtype, op, "", data->size(), 1, 1}, data->data(),
+                 data->data());
+  };
+  for (const auto& operation :
+       {reduce("sum", &sum, RM_FLOAT32, RM_SUM), reduce("direct", &direct, RM_FLOAT64, RM_SUM),
+        reduce("least", &least, RM_FLOAT32, RM_MIN)}) {
+    if (!operation->WaitUntil(Engine::Clock::now() + kLong))
+      return {RM_ERR_TIMEOUT, "'" + operation->request.name + "' hangs"};
+    if (!operation->status().ok()) return operation->status();
+  }
+  EXPECT_THAT(sum, testing::Each(sum[0]));
+  EXPECT_THAT(direct, testing::Each(direct[0]));
+  EXPECT_THAT(least, testing::Each(least[0]));
+  *batch = {sum[0], direct[0], least[0]};
+  return {};
+}
+
+// Batch `index` is that of the workers that have so many, of one of these worlds.
+void CheckBatch(const Batch& batch, int index, Worlds worlds) {
+  for (auto& ids : worlds) std::erase_if(ids, [&](int id) { return id < index; });
+  const auto least = [](const auto& ids) { return 1 << ids.front(); };
+  CheckOneOf(std::vector{batch.sum}, worlds, "sum", SumOfBits);
+  CheckOneOf(std::vector{batch.direct}, worlds, "direct", SumOfBits);
+  CheckOneOf(std::vector{batch.least}, worlds, "least", least);
+}
+
+// Worker k has k + 1 batches and then joins. So a worker that has none left when another one dies
+// has nothing pending but its join.
 TEST_P(KillAtEveryCall, AJoinAmongSurvivorsEndsAndSumsAreTheSame) {
   int points = 0;
   for (int victim = 0; victim < 3; ++victim) {
@@ -375,7 +444,7 @@ TEST_P(KillAtEveryCall, AJoinAmongSurvivorsEndsAndSumsAreTheSame) {
         const uint64_t epoch = world.next_epoch;
         world.faults[epoch] = {call, completes};
         world.Install({0, 1, 2});
-        std::vector<std::vector<float>> sums(3);
+        std::vector<std::vector<Batch>> batches(3);
         std::vector<int> last(3, -1), done(3, 0);
         std::vector<std::thread> threads;
         for (int id : {0, 1, 2}) {
@@ -384,9 +453,9 @@ TEST_P(KillAtEveryCall, AJoinAmongSurvivorsEndsAndSumsAreTheSame) {
             (void)w.engine->AwaitEntered(Engine::Clock::now() + kLong);
             Status status;
             for (int batch = 0; batch <= id && status.ok(); ++batch) {
-              std::vector<float> data(3, static_cast<float>(1 << id));
-              status = w.Allreduce("x", &data);
-              if (status.ok()) sums[id].push_back(data[0]);
+              Batch got;
+              status = RunBatch(w, &got);
+              if (status.ok()) batches[id].push_back(got);
             }
             const auto join = w.Ask({kJoinName, Kind::kJoin}, nullptr, nullptr);
             if (join->WaitUntil(Engine::Clock::now() + kLong)) last[id] = join->last_joined;
@@ -409,10 +478,15 @@ TEST_P(KillAtEveryCall, AJoinAmongSurvivorsEndsAndSumsAreTheSame) {
         if (!reached) break;
         EXPECT_GE(last[left[0]], 0) << "a join hangs";
         EXPECT_EQ(last[left[0]], last[left[1]]);
-        ASSERT_EQ(sums[left[0]].size(), static_cast<size_t>(left[0] + 1));
-        ASSERT_EQ(sums[left[1]].size(), static_cast<size_t>(left[1] + 1));
-        for (int batch = 0; batch <= left[0]; ++batch) {
-          EXPECT_EQ(sums[left[0]][batch], sums[left[1]][batch]) << "batch " << batch;
+        for (int id : left) {
+          ASSERT_EQ(batches[id].size(), static_cast<size_t>(id + 1));
+          for (int index = 0; index <= id; ++index) {
+            SCOPED_TRACE("worker " + std::to_string(id) + ", batch " + std::to_string(index));
+            if (index <= left[0]) {
+              EXPECT_EQ(batches[id][index], batches[left[0]][index]);
+            }
+            CheckBatch(batches[id][index], index, {{0, 1, 2}, left});
+          }
         }
         if (HasFailure()) return;
       }
@@ -426,7 +500,7 @@ TEST(RecoveryTest, AWorkerThatSleepsInUserCodeStillStopsAndInstalls) {
   world.Install({0, 1, 2});
   world.Enter({0, 1, 2});
   world.Stop({0, 1});
-  world.Install({0, 1}, "PodLost");  // nobody has asked for anything
+  world.Install({0, 1}, "PodLost");  // no operation has been asked for
   OnEach(&world, {0, 1}, [](TestWorker& w) {
     std::vector<float> data(3, 1.0f);
     EXPECT_TRUE(w.Allreduce("x", &data).ok());

@@ -1,5 +1,5 @@
-// What the sidecar says twice, late or not at all, because a connection broke or a sidecar started
-// again.
+// Messages of the sidecar that come twice, late or not at all, because a connection broke or a
+// sidecar started again.
 #include <gtest/gtest.h>
 
 #include "collectives/engine/test_world.h"
@@ -39,8 +39,8 @@ TEST(EngineSidecarTest, AViewThatWasStoppedBeforeItCameIsNeverUsed) {
   const uint64_t stopped = world.next_epoch;
   worker.engine->PostStop(stopped);
   world.Await([&] { return worker.stopped == stopped; });
-  ASSERT_EQ(world.Install({0}), stopped);  // said again to a worker that has connected again
-  // The second answer comes when the loop is through with all that was posted before the first.
+  ASSERT_EQ(world.Install({0}), stopped);  // the sidecar repeats the view to a worker that is back
+  // When the second answer comes the loop has handled everything that was posted before the first.
   for (int i = 0; i < 2; ++i) {
     {
       std::lock_guard lock(world.mu);
@@ -55,11 +55,11 @@ TEST(EngineSidecarTest, AViewThatWasStoppedBeforeItCameIsNeverUsed) {
   EXPECT_EQ(worker.installed_views, std::vector<uint64_t>{next});
 }
 
-// A job that begins again: its first view broke before any worker had heard of it.
+// The job begins again, and its first view broke before any worker had heard of it.
 TEST(EngineSidecarTest, AMemberOfTheViewAfterTheFirstOneHasWhatTheJobBeganWith) {
   TestWorld world(0);
   TestWorker& worker = world.AddWorker(/*has_state=*/false);
-  View view;
+  WorkerView view;
   view.epoch = world.next_epoch++;
   view.reason = "WorkerLost";
   view.peers = {worker.endpoint->Address()};
@@ -87,17 +87,18 @@ TEST(EngineSidecarTest, AViewHasRunWhenAnOperationHasCompletedInIt) {
   EXPECT_EQ(world.workers[0]->engine->info().ran_epoch, epoch);
 }
 
-// Nobody has died, so nobody but these two would bring another view.
+// No worker has died, so no sidecar makes another view unless one of these two reports the break.
 TEST(EngineSidecarTest, AViewThatBreaksBetweenLivingRanksIsToldAndItsOperationIsDoneInTheNext) {
   TestWorld world(2, /*shm=*/false);
   const uint64_t epoch = world.Install({0, 1});
   world.Enter({0, 1});
   std::vector<float> first(8, 1.0f), second(8, 1.0f);
   std::thread one([&] { EXPECT_TRUE(world.workers[0]->Allreduce("a", &first).ok()); });
-  // Rank 0 waits in a round for the other one; the reset comes at any moment of that.
+  // Rank 0 waits in a round for rank 1; the reset may come at any moment of that.
   EXPECT_GE(support::ResetTcpConnections(), 1);
   std::thread other([&] { EXPECT_TRUE(world.workers[1]->Allreduce("a", &second).ok()); });
-  // One of them at least knows which link it was; the other may only see that this one gives up.
+  // At least one of them knows which link broke; the other one may see only that its peer has given
+  // the view up.
   const auto tells = [&](int id) {
     const auto said = world.workers[id]->broken.find(epoch);
     return said != world.workers[id]->broken.end() && said->second == 1 - id;

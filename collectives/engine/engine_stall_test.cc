@@ -1,4 +1,4 @@
-// Ranks that are asked for and don't come: who is known to be missing, and when that is over.
+// Stalls: which ranks are reported as missing, and when the report ends.
 #include <gmock/gmock.h>
 
 #include "collectives/engine/test_world.h"
@@ -28,14 +28,22 @@ class EngineStallTest : public testing::Test {
     if (!operation->WaitUntil(Engine::Clock::now() + seconds(30))) return {RM_ERR_TIMEOUT, "hangs"};
     return operation->status();
   }
-  // The newest that this worker tells, once it is so.
-  void AwaitStalls(int id, const std::function<bool(const std::vector<job::Stall>&)>& so) {
-    world_->Await([&] { return so(world_->workers[id]->stalls); });
+  // Waits until the newest stalls that this worker reports are `so`, and returns these.
+  std::vector<job::Stall> AwaitStalls(
+      int id, const std::function<bool(const std::vector<job::Stall>&)>& so) {
+    std::vector<job::Stall> found;
+    world_->Await([&] {
+      found = world_->workers[id]->stalls;
+      return so(found);
+    });
+    return found;
   }
-  void AwaitMissing(int id, const std::string& tensor, const std::vector<int>& missing) {
-    AwaitStalls(id, [&](const auto& stalls) {
+  // The stall may be reported anew at any time, so a copy of the one that was awaited is returned.
+  job::Stall AwaitMissing(int id, const std::string& tensor, const std::vector<int>& missing) {
+    const auto found = AwaitStalls(id, [&](const auto& stalls) {
       return stalls.size() == 1 && stalls[0].tensor == tensor && stalls[0].missing == missing;
     });
+    return found.empty() ? job::Stall() : found[0];
   }
   void AwaitNone(int id) {
     AwaitStalls(id, [](const auto& stalls) { return stalls.empty(); });
@@ -50,12 +58,13 @@ class EngineStallTest : public testing::Test {
 TEST_F(EngineStallTest, ARankThatNeverAsksIsKnownAndWhenItComesTheStallIsOver) {
   Begin(4);
   const auto a = Ask(0, "x"), b = Ask(2, "x"), c = Ask(3, "x");
-  AwaitMissing(0, "x", {1});
-  EXPECT_EQ(world_->workers[0]->stalls[0].waiting, (std::vector<int>{0, 2, 3}));
-  EXPECT_GE(world_->workers[0]->stalls[0].waited_ms, 50);
+  const job::Stall stall = AwaitMissing(0, "x", {1});
+  EXPECT_EQ(stall.waiting, (std::vector<int>{0, 2, 3}));
+  EXPECT_GE(stall.waited_ms, 50);
   const auto late = Ask(1, "x");
   for (const auto& operation : {a, b, c, late}) EXPECT_TRUE(Wait(operation).ok());
   AwaitNone(0);
+  std::lock_guard lock(world_->mu);
   for (int other : {1, 2, 3}) EXPECT_TRUE(world_->workers[other]->stalls.empty());
 }
 
@@ -65,9 +74,8 @@ TEST_F(EngineStallTest, SoIsOneThatHasAskedForItOftenBefore) {
     const auto a = Ask(0, "x"), b = Ask(1, "x"), c = Ask(2, "x");
     for (const auto& operation : {a, b, c}) ASSERT_TRUE(Wait(operation).ok());
   }
-  const auto a = Ask(1, "x"), b = Ask(2, "x");  // the ranks know it by its place in a cache
-  AwaitMissing(1, "x", {0});
-  EXPECT_EQ(world_->workers[1]->stalls[0].waiting, (std::vector<int>{1, 2}));
+  const auto a = Ask(1, "x"), b = Ask(2, "x");  // "x" is in the cache by now
+  EXPECT_EQ(AwaitMissing(1, "x", {0}).waiting, (std::vector<int>{1, 2}));
   const auto late = Ask(0, "x");
   for (const auto& operation : {a, b, late}) EXPECT_TRUE(Wait(operation).ok());
   AwaitNone(1);
@@ -105,15 +113,16 @@ TEST_F(EngineStallTest, WhereAskedToTheWaitingGiveUp) {
   EXPECT_EQ(Wait(Ask(0, "y")).code(), RM_ERR_TIMEOUT) << "it is over for good";
 }
 
-// The script of one rank has fewer batches than the others', and has come to its end.
+// The script of one rank has fewer batches than those of the others, and has ended already.
 TEST_F(EngineStallTest, ARankThatIsMissedBecauseItShutsDownIsSaidToDoSo) {
   Begin(3);
   const auto a = Ask(0, "x"), b = Ask(2, "x");
   const auto shut = world_->workers[1]->Ask({kShutdownName, Kind::kShutdown}, nullptr, nullptr);
-  AwaitStalls(
-      0, [](const auto& stalls) { return stalls.size() == 1 && !stalls[0].in_shutdown.empty(); });
-  EXPECT_EQ(world_->workers[0]->stalls[0].missing, std::vector<int>{1});
-  EXPECT_EQ(world_->workers[0]->stalls[0].in_shutdown, std::vector<int>{1});
+  const auto stalls = AwaitStalls(
+      0, [](const auto& all) { return all.size() == 1 && !all[0].in_shutdown.empty(); });
+  ASSERT_EQ(stalls.size(), 1u);
+  EXPECT_EQ(stalls[0].missing, std::vector<int>{1});
+  EXPECT_EQ(stalls[0].in_shutdown, std::vector<int>{1});
 }
 
 TEST_F(EngineStallTest, RanksThatHaveNothingToDoAreNotMissedAndWorkOnWhenTheyHave) {

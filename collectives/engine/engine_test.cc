@@ -54,7 +54,7 @@ TEST(EngineTest, AnyOrderFromManyThreadsEndsWithTheSameResults) {
         };
         std::vector<Asked> asked;
         for (int i = 0; i < kTensors; ++i) {
-          // Each rank goes through the names in an order of its own; two rounds use the cache.
+          // Each rank asks in an order of its own, and twice, so that the cache is used, too.
           const int which = (i * (2 * w.id + 1) + w.id) % kTensors;
           for (int pass = 0; pass < 2; ++pass) {
             auto data =
@@ -108,8 +108,7 @@ TEST(EngineTest, WrongUseGivesEveryRankTheSameErrorAndTheJobGoesOn) {
       std::vector<float> same(8, 1.0f), other(w.id == 1 && pass == 1 ? 5 : 4);
       EXPECT_TRUE(w.Allreduce("good", &same).ok());
       EXPECT_THAT(same, Each(3.0f));
-      const Status status =
-          w.Allreduce("bad", &other);  // the second time: while its name is in the cache
+      const Status status = w.Allreduce("bad", &other);  // the second time its name is in the cache
       EXPECT_EQ(status.code(), pass == 1 ? RM_ERR_MISMATCH : RM_OK) << status.message();
       if (pass != 1) continue;
       std::lock_guard lock(mu);
@@ -173,7 +172,8 @@ struct Prioritised {
   int32_t by_rank[2];  // priorities
 };
 
-// What goes over the wire, in floats, when both ranks have asked for all of it at once.
+// The number of floats in each allreduce, in their order, when both ranks have asked for all of
+// `tensors` at once.
 std::vector<size_t> OnWire(TestWorld* world, const std::vector<Prioritised>& tensors) {
   std::vector<std::vector<float>> data;
   data.reserve(2 * (tensors.size() + 1));
@@ -196,7 +196,7 @@ std::vector<size_t> OnWire(TestWorld* world, const std::vector<Prioritised>& ten
   EXPECT_EQ(world->workers[0]->on_wire, world->workers[1]->on_wire);
   std::vector<size_t> wire = world->workers[0]->on_wire;
   for (auto& worker : world->workers) worker->on_wire.clear();
-  wire.erase(wire.begin());  // by which they were held
+  wire.erase(wire.begin());  // the operation by which the ranks were held
   return wire;
 }
 
@@ -293,7 +293,7 @@ TEST(EngineTest, RanksThatDisagreeOnAGroupAllHearIt) {
   OnEach(&world, {0, 1, 2}, [&](TestWorker& w) {
     std::vector<std::vector<float>> data(3, std::vector<float>(2, 1.0f));
     for (int pass = 0; pass < 3; ++pass) {
-      // Rank 1 has another group, the same in another order, or none.
+      // Rank 1 has another group, the same group in another order, or no group.
       std::vector<std::string> names = {"a", "b", "c"};
       if (w.id == 1 && pass == 0) names = {"a", "b"};
       if (w.id == 1 && pass == 1) names = {"a", "c", "b"};
@@ -388,7 +388,7 @@ TEST(EngineTest, AnAlltoallWithSplitsTellsWhatCameFromWhom) {
   });
 }
 
-// What no other view can mend, such as a key that is missing.
+// An error that no other view can mend, such as a missing key.
 class NoCommunicators : public CommunicatorFactory {
  public:
   Status Create(const CommunicatorOptions&, std::unique_ptr<Communicator>*) override {
@@ -401,7 +401,7 @@ TEST(EngineTest, WhyAViewCanNeverBeConnectedReachesTheUser) {
   NoCommunicators none;
   TestWorker& w = *world.workers[0];
   w.engine = std::make_unique<Engine>(Engine::Options{&none, &w, &w.state, true});
-  View view;
+  WorkerView view;
   view.epoch = world.next_epoch;
   view.reason = "Bootstrap";
   view.peers.resize(2);
@@ -455,7 +455,7 @@ TEST(EngineTest, ThreadsThatCallWhileTheJobIsShutDownHearItAndNobodyHangs) {
       callers.emplace_back([&, thread] {
         Status status;
         std::vector<float> data(2000, 0.0f);
-        // Of other tensors than the other rank's threads: what it waits for may never come.
+        // The threads of the other rank may ask for other tensors, so this one may wait for ever.
         const std::string name = std::to_string(thread == 0 ? 0 : 10 * w.id + thread);
         for (int i = 0; status.ok(); ++i) {
           status = w.Allreduce(name + "." + std::to_string(i % 2), &data);

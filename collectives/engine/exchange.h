@@ -1,4 +1,5 @@
-// Every rank gives a message of its own length and gets those of all.
+// Each rank gives a message of any length, and gets the messages of all ranks, by rank. A
+// collective (two allgathers); its errors are the communicator's.
 #pragma once
 
 #include <span>

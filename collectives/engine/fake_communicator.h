@@ -1,5 +1,5 @@
-// A communicator of one rank in a made-up world, for tests of the engine's parts: records what it
-// is asked, answers at once, and can be told to fail. And what makes such communicators.
+// A communicator of one rank without peers, for tests of the engine's parts: it records its calls,
+// returns at once, and can be told to fail. And a factory of such communicators.
 //
 // Thread rule: Abort() from any thread, the rest from one.
 #pragma once
@@ -29,7 +29,7 @@ class FakeCommunicator : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   uint64_t epoch() const override { return epoch_; }
-  // As if all ranks gave the same.
+  // Returns what would be the result if all ranks gave the same input.
   Status Allreduce(const void* in, void* out, size_t count, rm_dtype dtype, rm_op op) override {
     element::CopyScaled(in, out, count, dtype, op == RM_SUM ? size_ : 1);
     return Answer("allreduce");
@@ -42,12 +42,12 @@ class FakeCommunicator : public Communicator {
     }
     return Answer("allgather");
   }
-  // `from_root`, where another rank is the root, plays its part.
+  // If another rank is the root, `from_root` fills the data in.
   Status Broadcast(void* data, size_t bytes, int root) override {
     if (root != rank_ && from_root) from_root(data, bytes);
     return Answer("broadcast");
   }
-  // As if all ranks gave the same.
+  // Returns what would be the result if all ranks gave the same input.
   Status ReduceScatter(const void* in, void* out, std::span<const size_t> counts, rm_dtype dtype,
                        rm_op op) override {
     const auto* at = static_cast<const std::byte*>(in);

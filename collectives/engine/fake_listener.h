@@ -1,4 +1,4 @@
-// A listener that keeps what it was told, for tests of the engine's parts.
+// A listener that records what it is told, for tests of the engine's parts.
 //
 // Thread rule: one thread.
 #pragma once
@@ -28,7 +28,7 @@ class FakeListener : public EngineListener {
   void OnShutDown(uint64_t epoch) override { Hear("finished", epoch); }
   void OnStalls(const std::vector<job::Stall>&, bool) override { heard.push_back("stalls"); }
 
-  std::vector<std::string> heard;  // "boundary 5 2": event, epoch, and what else it tells
+  std::vector<std::string> heard;  // "boundary 5 2": the event, its epoch, its other arguments
 
  private:
   void Hear(const std::string& event, uint64_t epoch) {

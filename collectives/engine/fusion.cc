@@ -6,8 +6,9 @@
 namespace ringmaster::engine {
 namespace {
 
-// A step ends after all else that the same round has made ready; ranks count as joined, and sets
-// are there, until all that needs them is done.
+// The place of a kind among the responses of one round. A step ends after everything else that the
+// round has made ready. A join and the removal of a set come after what still needs the joined
+// ranks or the set. A shutdown is the last of all.
 int OrderInRound(Kind kind) {
   switch (kind) {
     case Kind::kStepEnd:
@@ -28,7 +29,7 @@ bool MayShareABuffer(const Request& a, const Request& b) {
          a.group == b.group && a.op != RM_ADASUM;
 }
 
-// Of requests that are sorted by priority.
+// Divides requests, which are sorted by priority, into batches.
 class Batches {
  public:
   Batches(const std::vector<Request>& ready, const FusionRules& rules, ViewRanks* ranks)
@@ -63,7 +64,7 @@ void Batches::Take(size_t at, Response* response) {
   const bool alone = first.kind != Kind::kAllreduce || RunsAlone(first);
   for (size_t i = at + 1; !alone && i < ready_.size(); ++i) {
     const Request& other = ready_[i];
-    // A group completes as a whole, so nothing in it is more urgent than the rest.
+    // A group completes as a whole, so no request of it is more urgent than the others.
     const bool as_urgent = other.priority == first.priority || first.group.size > 0;
     const size_t most = as_urgent ? rules_.most_bytes : std::min(rules_.most_bytes, kUrgentBytes);
     if (taken_[i] || !MayShareABuffer(first, other) || bytes + other.bytes() > most ||

@@ -1,7 +1,8 @@
-// Puts requests that are ready into responses, in the order in which all ranks run them: what can
-// be reduced in one buffer together, a group as one response, urgent ones first.
+// Puts requests that are ready into responses, in the order in which all ranks run them: urgent
+// ones first. Requests that can be reduced together share a buffer, and a group becomes one
+// response.
 //
-// Thread rule: pure, but for what it asks about requests.
+// Thread rule: pure, except for the calls of FusionRules::runs_alone and ViewRanks.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +14,20 @@
 
 namespace ringmaster::engine {
 
-// The same on all ranks of a view, or they would not run the same batches.
+// These must be the same on all ranks of a view, or the ranks would not run the same batches.
 struct FusionRules {
-  size_t most_bytes = 0;  // of a buffer with more than one request
+  size_t most_bytes = 0;  // limit for a buffer with more than one request
   // Whether a request is not packed with others (Backend::RunsAlone). Empty: every request may be
   // packed.
   std::function<bool(const Request&)> runs_alone = {};
 };
 
-// Less urgent requests share a buffer with more urgent ones up to this size. Below it an
-// operation's time is mostly the way to the peers and back, which the requests then share.
+// Less urgent requests share a buffer with more urgent ones only up to this size. Below it the time
+// of an operation is mostly the round trip to the peers, so the urgent request loses little.
 constexpr size_t kUrgentBytes = size_t{256} << 10;
 
-// `armed`: what a step's end carries.
+// The same requests in the same order give the same responses on all ranks. `armed`: all ranks are
+// armed, so a step end among the requests is the boundary of a planned change.
 std::vector<Response> Fuse(std::vector<Request> ready, const FusionRules& rules, bool armed,
                            ViewRanks* ranks);
 

@@ -17,7 +17,7 @@ class FusionTest : public ::testing::Test {
     request.priority = priority;
     return request;
   }
-  // Batches as "a+b", in the order in which they run; a "|" is between two responses.
+  // The batches, written "a+b", in the order in which they run; " | " stands between two responses.
   std::string Fused(std::vector<Request> ready) {
     std::string text;
     for (const Response& response : Fuse(std::move(ready), rules_, false, &ranks_)) {

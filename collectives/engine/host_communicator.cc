@@ -20,6 +20,7 @@ Status HostCommunicator::Connect(CommunicatorFactory* factory, CommunicatorOptio
   sync::MutexLock lock(&mu_);
   connecting_epoch_ = 0;
   if (!status.ok()) return status;
+  // An abort may have come after Create() had last looked at the stop token.
   if (epoch <= aborted_epoch_) return {RM_ERR_EPOCH_MOVED, "the view was stopped"};
   communicator_ = std::move(made);
   current_ = communicator_.get();
@@ -27,7 +28,8 @@ Status HostCommunicator::Connect(CommunicatorFactory* factory, CommunicatorOptio
 }
 
 void HostCommunicator::Drop() {
-  std::shared_ptr<Communicator> dropped;  // its end says goodbye to the peers: not under the lock
+  // Destroyed after the lock is released, because the destructor sends a goodbye to the peers.
+  std::shared_ptr<Communicator> dropped;
   sync::MutexLock lock(&mu_);
   current_ = nullptr;
   dropped = std::move(communicator_);

@@ -1,5 +1,5 @@
-// The communicator on the host of the view that this worker is in. Other threads may abort what it
-// does or what is being connected, and no abort is lost.
+// The communicator, over the host's memory, of the view that this worker is in. Other threads may
+// abort its calls, or a view that is being connected, and no abort is lost.
 //
 // An abort is for all views up to an epoch, and it stays: a view that the engine's thread begins to
 // connect only afterwards ends the same way. So it doesn't matter whether the abort or the
@@ -27,25 +27,28 @@ class CommunicatorFactory {
 
 class HostCommunicator {
  public:
-  // Gives up the view there is and connects the one of `options` (whose stop token is ours to set).
+  // Gives up the current view and connects the one that `options` describe; options.stop is set
+  // here. Errors are those of Communicator::Create. RM_ERR_EPOCH_MOVED: this view was aborted.
   Status Connect(CommunicatorFactory* factory, CommunicatorOptions options);
   // The view is over: closes the connections.
   void Drop();
   // Null: none. Valid until Connect() or Drop().
   Communicator* get() const { return current_; }
 
-  // Ends everything in views up to `epoch`, now and later.
+  // Ends all calls and attempts to connect in views up to `epoch`, now and later.
   void Abort(uint64_t epoch, const std::string& why);
-  // The same for the view that there is or that is being connected; returns its epoch, 0: none.
+  // The same for the current view or the one that is being connected. Returns its epoch; 0: there
+  // is none.
   uint64_t AbortCurrent(const std::string& why);
   // Whether Abort() or AbortCurrent() has been called for this view.
   bool Aborted(uint64_t epoch);
 
  private:
-  // The communicator to abort, if its view is one that was aborted.
+  // Notes the abort and stops an attempt to connect. Returns the communicator if the caller has to
+  // abort it; null otherwise.
   std::shared_ptr<Communicator> Interrupt(uint64_t epoch) REQUIRES(mu_);
 
-  Communicator* current_ = nullptr;  // engine's thread: communicator_, without the lock
+  Communicator* current_ = nullptr;  // communicator_, for the engine's thread without the lock
 
   sync::Mutex mu_;
   std::shared_ptr<Communicator> communicator_ GUARDED_BY(mu_);

@@ -1,5 +1,5 @@
-// Tensors with more elements than 32 bits can count: RINGMASTER_TEST_HUGE=1 runs it (hack/test
-// --long), where 12 GB are free.
+// Tensors with more elements than a signed 32-bit number can count. The test runs only with
+// RINGMASTER_TEST_HUGE=1 (hack/test --long), and needs 12 GB.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kElements = (size_t{1} << 32) / 2 + (1 << 20);
 
-// Zeros, of which only what is written takes memory.
+// A tensor of zeros, of which only the pages that are written take memory.
 class Sparse {
  public:
   Sparse()
@@ -39,7 +39,7 @@ TEST_P(HugeTest, EveryElementOfMoreThan31BitsOfThemIsReduced) {
   TestWorld world(2, GetParam());
   world.Install({0, 1});
   world.Enter({0, 1});
-  Sparse in;  // of both: nobody writes it
+  Sparse in;  // the input of both ranks, which neither of them changes
   ASSERT_TRUE(in.ok());
   for (size_t at : kMarked) in.data()[at] = static_cast<uint8_t>(1 + at % 100);
   OnEach(&world, {0, 1}, [&](TestWorker& w) {

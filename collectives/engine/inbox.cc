@@ -18,12 +18,13 @@ void Inbox::PostStop(uint64_t epoch) {
   posted_.NotifyAll();
 }
 
-void Inbox::PostView(View view) {
+void Inbox::PostView(WorkerView view) {
   sync::MutexLock lock(&mu_);
   if (messages_.view && messages_.view->epoch >= view.epoch) return;
   if (messages_.stop && *messages_.stop >= view.epoch) return;
-  // What it holds counts for nothing from here on. That is not to be lost when a newer view, which
-  // may list it again, or the stop of this one comes before the engine's thread has looked.
+  // A view without this worker means that its state counts for nothing from now on. The engine's
+  // thread must learn that even if, before it looks, this view is stopped or replaced by a newer
+  // one that lists the worker again.
   if (view.self < 0) messages_.dropped = GoesOnWithout(view);
   messages_.view = std::move(view);
   messages_.view_at = Clock::now();

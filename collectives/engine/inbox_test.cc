@@ -13,8 +13,8 @@ std::shared_ptr<Operation> Named(const std::string& name) {
   return std::make_shared<Operation>(std::move(request), nullptr, nullptr);
 }
 
-View ViewOf(uint64_t epoch) {
-  View view;
+WorkerView ViewOf(uint64_t epoch) {
+  WorkerView view;
   view.epoch = epoch;
   view.self = 0;
   return view;
@@ -82,7 +82,7 @@ TEST(InboxTest, TheNewestViewCountsAndBeingDroppedVoidsIt) {
 }
 
 TEST(InboxTest, AViewWithoutThisWorkerIsHeardOfAlsoWhereANewerOneHasComeMeanwhile) {
-  View without = ViewOf(5);
+  WorkerView without = ViewOf(5);
   without.self = -1;
   without.reason = "PodLost";
   for (bool stopped : {false, true}) {

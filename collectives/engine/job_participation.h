@@ -1,14 +1,14 @@
 // How this worker takes part in the job: whether it has the job's state, was let in, or was
 // dropped.
 //
-// Owner: the engine's loop. Thread rule: the engine's thread only; what others may read of it is
-// written to EngineInfo.
+// Owner: the engine's loop. Thread rule: the engine's thread only; what other threads may read is
+// copied to EngineInfo.
 #pragma once
 
 #include <cstdint>
 
 #include "collectives/engine/engine_info.h"
-#include "collectives/engine/view.h"
+#include "collectives/engine/worker_view.h"
 
 namespace ringmaster::engine {
 
@@ -21,10 +21,12 @@ class JobParticipation {
   // This worker is in a view, with state.
   bool entered() const { return info_->entered; }
 
-  // A view that lists this worker comes. The first view of a job, or of one that begins again:
-  // everybody has what it began with, also one that was welcomed as a joiner of the view that died,
-  // and one that hears of that view only by its successor.
-  void ListIn(const View& view) {
+  // A view that lists this worker has come. A worker that was neither let in nor dropped has the
+  // job's state in two cases. In the first view of a job, or of a job that begins again, every
+  // worker's state is the one that it began with, even if its sidecar called it a joiner of the
+  // view that died. And where that first view was replaced before this worker heard of it, the
+  // successor says so (WorkerView::holds).
+  void ListIn(const WorkerView& view) {
     if (!info_->entered && !info_->dropped && (view.reason == "Bootstrap" || view.holds))
       has_state_ = true;
     if (has_state_) info_->held_epoch = view.epoch;
@@ -34,11 +36,12 @@ class JobParticipation {
     has_state_ = true;
     info_->held_epoch = epoch;
   }
-  // All ranks of the view stand at the same point, this one with them.
+  // All ranks of the view stand at the same point, and this worker with them.
   void TakeBack() { info_->dropped = false; }
   // The call of the user that waits to be let in may return.
   void Enter() { info_->entered = true; }
-  // The others go on without this worker. False: it had not been let in, and still waits for that.
+  // The others go on without this worker. False: it had not been let in and still waits for that,
+  // so there is nothing that it takes part in.
   bool Drop() {
     has_state_ = false;
     info_->held_epoch = 0;

@@ -5,8 +5,8 @@
 namespace ringmaster::engine {
 namespace {
 
-View ViewFor(const std::string& reason, bool holds) {
-  View view;
+WorkerView ViewFor(const std::string& reason, bool holds) {
+  WorkerView view;
   view.reason = reason;
   view.holds = holds;
   return view;
@@ -23,11 +23,12 @@ TEST(JobParticipationTest, AJoinerHasNoStateBeforeItWasGivenSome) {
   EXPECT_EQ(info.held_epoch, 7u);
 }
 
-// The sidecar hears in which view, as that may lose all others before an operation completes.
+// The sidecar is told in which view this worker has the state, because all other workers of the
+// view may die before an operation completes.
 TEST(JobParticipationTest, InEachViewItIsKnownWhetherThisWorkerHasTheState) {
   EngineInfo info;
   JobParticipation participation(true, &info);
-  View view = ViewFor("Bootstrap", true);
+  WorkerView view = ViewFor("Bootstrap", true);
   for (const uint64_t epoch : {3, 4}) {
     view.epoch = epoch;
     participation.ListIn(view);

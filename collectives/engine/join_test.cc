@@ -1,4 +1,5 @@
-// Ranks that have run out of data: they take part with nothing until all have.
+// Ranks that have no more data: they take part, with nothing of their own, until all ranks have
+// none.
 #include <gmock/gmock.h>
 
 #include "collectives/engine/engine.h"
@@ -11,7 +12,7 @@ namespace {
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-// Worker k has k + 1 batches, twice, the second time from the cache.
+// Worker k has k + 1 batches. It goes through them twice, the second time from the cache.
 TEST(EngineTest, WhoHasJoinedTakesPartWithNothingUntilAllHave) {
   TestWorld world(3);
   world.Install({0, 1, 2});
@@ -100,6 +101,29 @@ TEST(EngineTest, AJoinGoesOnAfterADeathAndKnowsWhoWasLast) {
   EXPECT_TRUE(Await(late).ok());
   EXPECT_EQ(early->last_joined, 0) << "also in the order of ranks that the new view begins with";
   EXPECT_EQ(late->last_joined, 0);
+}
+
+// A rank that has joined ends steps with the others, without a call of its user. So what the next
+// step's ranks mean changes for it as well.
+TEST(EngineTest, RanksMeanTheSameToOneThatHasJoinedAndToThoseThatEndTheStep) {
+  TestWorld world(3);
+  world.Install({0, 1, 2});
+  world.Enter({0, 1, 2});
+  const auto join = world.workers[2]->Ask({kJoinName, Kind::kJoin}, nullptr, nullptr);
+  world.workers[1]->engine->PostEnd({RM_ERR_INTERNAL, "killed"});
+  world.Stop({0, 2});
+  const uint64_t epoch = world.Install({0, 2}, "WorkerLost");
+  StepResult result;
+  ASSERT_TRUE(world.workers[0]->engine->StepEnd(&result).ok());
+  EXPECT_EQ(result.epoch, epoch);
+  EXPECT_GE(Join(*world.workers[0]), 0);
+  ASSERT_TRUE(Await(join).ok());
+  for (int id : {0, 2}) {
+    const StepRanks ranks = world.workers[id]->engine->info().step_ranks();
+    EXPECT_EQ(ranks.epoch, epoch) << "worker " << id;
+    EXPECT_EQ(ranks.workers, (std::vector{TestWorld::NameOf(0), TestWorld::NameOf(2)}))
+        << "worker " << id;
+  }
 }
 
 TEST(EngineTest, WhatIsInFlightWhenTheLastRankJoinsIsDoneBeforeTheJoin) {

@@ -1,5 +1,5 @@
-// Which ranks of a view have joined: they take part in what the others ask for, with nothing of
-// their own, until all have.
+// The ranks of a view that have joined: they have no more data, and take part in what the others
+// ask for, with nothing of their own, until all ranks have joined.
 //
 // Owner: the negotiator. Thread rule: the engine's thread only.
 #pragma once
@@ -17,10 +17,10 @@ namespace ringmaster::engine {
 
 class JoinedRanks {
  public:
-  // A new view: ranks that have joined announce it again.
+  // A new view, in which ranks that have joined announce their join again.
   void Reset() { ranks_.clear(); }
   void Hear(int rank) { ranks_.push_back(rank); }
-  // All ranks have joined and know it. From now on no rank counts as joined.
+  // All ranks have joined, and all know it. From now on no rank counts as joined.
   void End() {
     ranks_.clear();
     own_number_.reset();
@@ -34,7 +34,9 @@ class JoinedRanks {
   bool HasAll(const std::vector<int>& ranks) const {
     return std::all_of(ranks.begin(), ranks.end(), [this](int rank) { return Has(rank); });
   }
-  // The last rank that joined, when all have; `joins`: what each of them has announced.
+  // The rank that joined last, when all have joined. `joins`: the join that each rank has
+  // announced; its `count` is the rank's OwnNumber(). Of ranks with the same number, the one that
+  // was heard last counts.
   int Last(const std::map<int, Request>& joins) const {
     int last = ranks_.front();
     for (int rank : ranks_) {
@@ -43,8 +45,9 @@ class JoinedRanks {
     return last;
   }
 
-  // The operation before which this rank has asked to join: `number`, or what it was at the first
-  // call, also if views have changed since.
+  // The number of the operation before which this rank has asked to join. The first call notes
+  // `number`; later calls return it, even if views have changed since, so that the ranks find the
+  // same last rank after a death has made all of them announce again.
   uint64_t OwnNumber(uint64_t number) {
     if (!own_number_) own_number_ = number;
     return *own_number_;

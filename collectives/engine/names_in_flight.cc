@@ -3,7 +3,8 @@
 namespace ringmaster::engine {
 namespace {
 
-// What can be in flight once at a time: a name; of a transfer, a name between its two workers.
+// What can be in flight only once at a time: a name or, for a transfer, a name between its two
+// workers.
 const std::string& Once(const Request& request) {
   return request.kind == Kind::kTransfer ? request.key() : request.name;
 }

@@ -1,5 +1,5 @@
 // The names of operations that users have asked for and that have not ended here. A name may be in
-// flight once at a time: a second operation with it could not be told from the first.
+// flight only once at a time, because a second operation with it could not be told from the first.
 //
 // Owner: Inbox. Plain data, read and changed under the inbox's lock.
 #pragma once
@@ -22,8 +22,8 @@ class NamesInFlight {
   Status Enter(std::span<const std::shared_ptr<Operation>> operations);
   // The operation has ended, so the name is free for another one.
   void Free(const Request& request);
-  // The same for all requests of the response. Those of a process set to which this rank does not
-  // belong are not its own, even where it has the same name in flight in another set.
+  // The same for all requests of the response that are this rank's. A request of another process
+  // set is not, even if this rank has the same name in flight in a set of its own.
   void Free(const Response& response);
   void FreeAll() { process_set_by_name_.clear(); }
 

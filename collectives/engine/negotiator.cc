@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "collectives/engine/exchange.h"
@@ -33,7 +34,7 @@ Status Negotiator::Round(Communicator* communicator, uint64_t number,
                          RoundResult* result) {
   const bool joins = std::any_of(pending.begin(), pending.end(),
                                  [](const Request* r) { return r->kind == Kind::kJoin; });
-  if (!joins) joined_.ForgetOwn();  // another rank has handed over the end of the last one
+  if (!joins) joined_.ForgetOwn();  // this rank's last join may have ended by a hand-over
   const Late known = vote_.Announced(late);
   std::vector<const Request*> announce;
   const Votes own = vote_.Vote(communicator->rank(), pending, late, armed, &announce);
@@ -54,7 +55,8 @@ Status Negotiator::Round(Communicator* communicator, uint64_t number,
   HearAnnouncements(messages);
   result->anything_new = !agreed.nothing_new();
   result->responses = FailWhatDiffers(&voted);
-  // Who joins in this very round has voted before: it does not stand in rm_step_end.
+  // A rank whose join is announced in this very round may have voted "armed", but it does not stand
+  // in rm_step_end.
   const bool armed_by_all = agreed.armed() && joined_.empty();
   for (Response& response :
        Fuse(TakeReady(std::move(voted), agreed.only_joins()), fusion_, armed_by_all, &ranks_)) {
@@ -95,8 +97,8 @@ void Negotiator::HearAnnouncements(const std::vector<std::vector<std::byte>>& by
     const auto count = reader.Get<uint32_t>();
     for (uint32_t i = 0; i < count && reader.ok(); ++i) {
       Request request = ReadRequest(&reader);
-      // Another rank may have voted for the cached form: without its slot it announces in full, and
-      // they are compared.
+      // Another rank may have voted for the cached request of this key. Without the slot it
+      // announces its own request in full in its next round, and then the two are compared.
       cache_.Evict(request.key());
       EvictRivals(request);
       if (request.kind == Kind::kJoin) HearJoin(static_cast<int>(rank));
@@ -105,8 +107,8 @@ void Negotiator::HearAnnouncements(const std::vector<std::vector<std::byte>>& by
   }
 }
 
-// What it would be the root of, or send or receive, must be announced again, and is then found
-// wrong.
+// Broadcasts from the joined rank, and transfers to and from it, can't run any more. Without their
+// slots they are announced in full, and then CheckOperation finds them wrong.
 void Negotiator::HearJoin(int rank) {
   joined_.Hear(rank);
   cache_.EvictWorker(ranks_.WorkerAt(rank));
@@ -114,19 +116,19 @@ void Negotiator::HearJoin(int rank) {
 
 void Negotiator::EvictRivals(const Request& request) {
   if (sets_->sets().empty() || request.kind == Kind::kTransfer) return;
-  for (size_t slot = 0; slot < cache_.slots(); ++slot) {
-    if (!cache_.IsUsed(slot)) continue;
-    const Request& other = cache_.At(slot);
-    if (other.name != request.name || other.process_set == request.process_set ||
-        other.kind == Kind::kTransfer)
-      continue;
+  Request rival;  // its key depends on name and set alone
+  rival.name = request.name;
+  const auto evict_in = [&](int32_t set) {
+    rival.process_set = set;
+    if (set == request.process_set || !cache_.Has(rival.key())) return;
     std::vector<int> common;
-    const std::vector<int> mine = ranks_.OfSet(request.process_set),
-                           theirs = ranks_.OfSet(other.process_set);
+    const std::vector<int> mine = ranks_.OfSet(request.process_set), theirs = ranks_.OfSet(set);
     std::set_intersection(mine.begin(), mine.end(), theirs.begin(), theirs.end(),
                           std::back_inserter(common));
-    if (common.size() > 1) cache_.Evict(std::string(other.key()));
-  }
+    if (common.size() > 1) cache_.Evict(std::string(rival.key()));
+  };
+  evict_in(0);
+  for (const auto& [set, workers] : sets_->sets()) evict_in(set);
 }
 
 std::vector<Response> Negotiator::FailWhatDiffers(std::vector<Request>* voted) {
@@ -147,26 +149,38 @@ std::vector<Response> Negotiator::FailWhatDiffers(std::vector<Request>* voted) {
 std::vector<Response> Negotiator::FailSetsThatDiffer(std::vector<Request>* voted) {
   std::vector<Response> failed;
   if (sets_->sets().empty()) return failed;
+  // Only operations of one name can be rivals: each name has at most one in each set.
   const std::vector<std::string> keys = heard_.keys();
-  for (size_t i = 0; i < keys.size(); ++i) {
-    for (size_t k = i + 1; k < keys.size(); ++k) {
-      const auto *one = heard_.Find(keys[i]), *other = heard_.Find(keys[k]);
-      if (one == nullptr || other == nullptr) continue;
-      std::string why = DescribeRivals(*one, *other, joined_, &ranks_);
-      if (why.empty()) continue;
-      std::vector<Request> requests = TakeWithGroups(keys[i], voted);
-      for (Request& request : TakeWithGroups(keys[k], voted))
-        requests.push_back(std::move(request));
-      Response response = Response::Of(std::move(requests));
-      response.error = RM_ERR_MISMATCH;
-      response.message = std::move(why);
-      failed.push_back(std::move(response));
-    }
+  std::map<std::string, std::vector<std::string>> keys_of;  // by name, in the order of keys()
+  for (const std::string& key : keys) {
+    const Request& request = heard_.Find(key)->begin()->second;
+    if (request.kind != Kind::kTransfer) keys_of[request.name].push_back(key);
+  }
+  for (const std::string& key : keys) {
+    const auto* one = heard_.Find(key);
+    if (one == nullptr || one->begin()->second.kind == Kind::kTransfer) continue;
+    const std::vector<std::string>& same = keys_of[one->begin()->second.name];
+    for (auto other = std::find(same.begin(), same.end(), key) + 1; other != same.end(); ++other)
+      FailRivals(key, *other, voted, &failed);
   }
   return failed;
 }
 
-// All ranks know who has announced what and what the cache holds, so they take the same.
+void Negotiator::FailRivals(const std::string& key, const std::string& other_key,
+                            std::vector<Request>* voted, std::vector<Response>* failed) {
+  const auto *one = heard_.Find(key), *other = heard_.Find(other_key);
+  if (one == nullptr || other == nullptr) return;
+  std::string why = DescribeRivals(*one, *other, joined_, &ranks_);
+  if (why.empty()) return;
+  std::vector<Request> requests = TakeWithGroups(key, voted);
+  for (Request& request : TakeWithGroups(other_key, voted)) requests.push_back(std::move(request));
+  Response response = Response::Of(std::move(requests));
+  response.error = RM_ERR_MISMATCH;
+  response.message = std::move(why);
+  failed->push_back(std::move(response));
+}
+
+// All ranks take the same requests, because the announcements and the cache are the same on all.
 std::vector<Request> Negotiator::TakeWithGroups(const std::string& key,
                                                 std::vector<Request>* voted) {
   std::set<Group> groups;
@@ -178,7 +192,7 @@ std::vector<Request> Negotiator::TakeWithGroups(const std::string& key,
   return taken;
 }
 
-// What is voted for and has to wait is voted for again in the next round.
+// A voted request that has to wait for its group is voted for again in the next round.
 std::vector<Request> Negotiator::TakeReady(std::vector<Request> voted, bool only_joins) {
   std::vector<Request> announced = heard_.TakeReady(&voted);
   std::vector<Request> ready = std::move(voted);
@@ -190,8 +204,8 @@ std::vector<Request> Negotiator::TakeReady(std::vector<Request> voted, bool only
   return ready;
 }
 
-// Last, because what the others wait for with those that have joined is complete only as long as
-// they count as joined.
+// Called last, when no rank has anything but its join pending: the other operations are complete
+// only as long as the joined ranks count as joined.
 void Negotiator::TakeJoin(std::vector<Request>* ready) {
   const auto joins = heard_.TakeComplete(kJoinName);
   if (!joins) return;

@@ -1,7 +1,7 @@
-// One collective that a caller asked for: its buffers, and the result it waits for.
+// One operation that a caller has asked for: its request, its buffers, and its result.
 //
-// Thread rule: the engine's thread completes it, once; any thread may wait. Request and buffers are
-// constant.
+// Thread rule: it is completed once, normally by the engine's thread; any thread may wait. Request
+// and buffer addresses are constant.
 #pragma once
 
 #include <chrono>
@@ -27,16 +27,16 @@ struct StepResult {
 
 class Operation {
  public:
-  // How an alltoall's input is split: `rows[i]` rows of it go to `workers[i]`.
+  // How an alltoall's input is split: `rows[i]` rows of it, in this order, go to `workers[i]`.
   struct Splits {
     std::vector<uint64_t> rows;
     std::vector<std::string> workers;
   };
 
-  // Where a tensor in a GPU's memory (Request::on_gpu) lies.
+  // The GPU in whose memory a tensor lies (if Request::on_gpu).
   struct OnDevice {
     int device = 0;
-    // CUDA's event after which the input is there and `out` may be written; null: at once.
+    // The CUDA event after which the input is there and `out` may be written; null: at once.
     const void* ready_event = nullptr;
   };
 
@@ -54,20 +54,21 @@ class Operation {
   const Request request;
   const void* const in;
   void* const out;
-  const size_t rows;  // of this rank: allgather, alltoall
+  const size_t rows;  // rows that this rank gives to an allgather or alltoall
   const Splits splits;
   const OnDevice on_device;
   const std::chrono::steady_clock::time_point asked_at = std::chrono::steady_clock::now();
 
   // Results; valid when done() and the status is OK.
-  // A result whose size the caller can't know; the library allocates it.
+  // A result whose size the caller can't know, in memory of the library; null for other kinds.
   std::shared_ptr<const Buffer> gathered;
   size_t gathered_rows = 0;
-  std::vector<size_t> rows_by_rank;  // alltoall: received from each
-  int last_joined = -1;              // of a join
-  int32_t process_set = 0;           // of a set that was added: its number
+  std::vector<size_t> rows_by_rank;  // alltoall: rows received from each rank
+  int last_joined = -1;              // of a join: the rank that joined last
+  int32_t process_set = 0;           // of an addition of a set: the set's number
   StepResult step;
 
+  // Only the first call counts.
   void Complete(Status status) {
     sync::MutexLock lock(&mu_);
     if (done_) return;

@@ -5,7 +5,7 @@
 namespace ringmaster::engine {
 namespace {
 
-// `by_rank`: of those that take part in it and are in the view.
+// `by_rank`: the requests of those of its two workers that are in the view and have not joined.
 Status CheckTransfer(const Request& request, const std::map<int, Request>& by_rank,
                      ViewRanks* ranks) {
   if (request.members.size() != 2) return {RM_ERR_INTERNAL, "a send is not between two workers"};
@@ -36,8 +36,7 @@ Status CheckOperation(const std::map<int, Request>& by_rank, const SetTable& set
       if (Status s = CheckTransfer(request, by_rank, ranks); !s.ok()) return s;
       continue;
     }
-    // Some ranks may have asked when another worker had the root's rank: what they meant is gone,
-    // and whoever has the rank now has other data.
+    // The root is a worker, not a rank: whoever has its rank now has other data.
     if (!request.root.empty() && ranks->RankOf(request.root) < 0) {
       return {RM_ERR_ROOT_LOST, "broadcast '" + request.name + "': its root, " + request.root +
                                     ", has died or left, and nobody else has its data"};
@@ -54,7 +53,7 @@ Status CheckOperation(const std::map<int, Request>& by_rank, const SetTable& set
       return {RM_ERR_INVALID,
               "broadcast '" + request.name + "': its root, " + request.root + ", has joined"};
     }
-    if (request.kind == Kind::kJoin) return {};  // each says when it was asked for
+    if (request.kind == Kind::kJoin) return {};  // joins may differ in when they were asked for
   }
   if (std::string why = DescribeMismatch(by_rank); !why.empty()) {
     return {RM_ERR_MISMATCH, std::move(why)};
@@ -67,7 +66,7 @@ std::string DescribeRivals(const std::map<int, Request>& one, const std::map<int
   const Request& first = one.begin()->second;
   const Request& second = other.begin()->second;
   if (first.name != second.name || first.process_set == second.process_set) return {};
-  // It needs two ranks of its set, not all.
+  // A transfer waits for its two workers only, and its name blocks no other operation.
   if (first.kind == Kind::kTransfer || second.kind == Kind::kTransfer) return {};
   const auto asks_in = [&](const std::map<int, Request>& by_rank, int32_t set) {
     for (const auto& [rank, request] : by_rank) {
@@ -77,6 +76,7 @@ std::string DescribeRivals(const std::map<int, Request>& one, const std::map<int
   };
   const int a = asks_in(one, second.process_set), b = asks_in(other, first.process_set);
   if (a < 0 || b < 0) return {};
+  // A rank that has asked in neither set may still ask in one of them, so they don't wait for ever.
   for (int32_t set : {first.process_set, second.process_set}) {
     for (int rank : ranks->OfSet(set)) {
       if (!one.contains(rank) && !other.contains(rank) && !joined.Has(rank)) return {};

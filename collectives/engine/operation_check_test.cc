@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 namespace ringmaster::engine {
 namespace {
 
-// Three ranks; set 1 is the first two, set 2 the last two.
+// There are three ranks; the first two are in set 1, the last two in set 2.
 class OperationCheckTest : public ::testing::Test {
  protected:
   OperationCheckTest() {
@@ -45,6 +46,27 @@ TEST_F(OperationCheckTest, WhatDiffersIsAMismatch) {
   Request other = Named("x");
   other.count = 7;
   EXPECT_EQ(CheckOf({{0, Named("x")}, {1, other}}).code(), RM_ERR_MISMATCH);
+}
+
+TEST_F(OperationCheckTest, ScalesThatDifferInTheirLastBitAreAMismatch) {
+  for (double Request::*scale : {&Request::prescale, &Request::postscale}) {
+    Request one = Named("x"), other = Named("x");
+    one.*scale = 0.1;
+    other.*scale = std::nextafter(0.1, 1.0);
+    EXPECT_TRUE(CheckOf({{0, one}, {1, one}}).ok());
+    EXPECT_EQ(CheckOf({{0, one}, {1, other}}).code(), RM_ERR_MISMATCH);
+    one.*scale = 0x1p-24;
+    other.*scale = 0x1p-23;
+    EXPECT_EQ(CheckOf({{0, one}, {1, other}}).code(), RM_ERR_MISMATCH);
+  }
+}
+
+TEST_F(OperationCheckTest, ScalesAreShownInTheirShortestForm) {
+  Request one = Named("x"), other = Named("x");
+  one.prescale = 0.1;
+  other.prescale = 2;
+  EXPECT_EQ(CheckOf({{0, one}, {1, other}}).message(),
+            "tensor 'x' differs between ranks: prescale is 0.1 on rank 0 and 2 on rank 1");
 }
 
 TEST_F(OperationCheckTest, TheWordsSayWhoseProblemItIs) {
@@ -86,12 +108,12 @@ TEST_F(OperationCheckTest, TwoSetsThatWaitForEachOtherAreRivals) {
                             const std::map<int, Request>& other) {
     return DescribeRivals(one, other, joined_, &ranks_);
   };
-  // Rank 1 is in both and has asked in the first: ranks 0 and 2 have asked, too, so nobody is left.
+  // Rank 1 is in both sets. It has asked in set 1 like rank 0, so that operation is complete.
   EXPECT_EQ(describe({{0, Named("x", 1)}, {1, Named("x", 1)}}, {{2, Named("x", 2)}}), "");
-  // Over the world, rank 0 waits for rank 1 in the one set, rank 1 for rank 0 in the world.
+  // Rank 0 waits for rank 1 in set 1, and rank 1 waits for rank 0 in the world.
   EXPECT_EQ(describe({{0, Named("x", 1)}}, {{1, Named("x")}, {2, Named("x")}}),
             "tensor 'x' differs between ranks: process set is 1 on rank 0 and 0 on rank 1");
-  // Rank 2 has yet to ask for it.
+  // Rank 2 has not asked yet.
   EXPECT_EQ(describe({{0, Named("x", 1)}}, {{1, Named("x")}}), "");
   joined_.Hear(2);
   EXPECT_NE(describe({{0, Named("x", 1)}}, {{1, Named("x")}}), "");

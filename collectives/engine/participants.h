@@ -1,6 +1,6 @@
-// The ranks that take part in an operation, and the communicator that connects them: all ranks of
-// the view, those of a process set, or the two of a transfer. A communicator of some ranks is made
-// when the first operation among them runs in the view.
+// The ranks that take part in an operation (all ranks of the view, those of a process set, or the
+// two of a transfer), and the communicator that connects them. A communicator of some ranks only is
+// made when the first operation among them runs in the view.
 //
 // Owner: CpuBackend. Thread rule: the engine's thread only.
 #pragma once
@@ -19,9 +19,9 @@ namespace ringmaster::engine {
 class Participants {
  public:
   struct Ranks {
-    std::unique_ptr<Communicator> own;  // of some ranks
-    Communicator* host = nullptr;
-    std::vector<std::string> workers;  // by rank
+    std::unique_ptr<Communicator> own;  // owns `host` if only some ranks take part
+    Communicator* host = nullptr;       // connects them
+    std::vector<std::string> workers;   // by rank
   };
 
   // A view of `workers`, by rank; `host` stays valid until Uninstall().
@@ -37,8 +37,8 @@ class Participants {
   }
 
   const Ranks& world() const { return world_; }
-  // *ranks: those that take part, until Uninstall() or ForgetSet(); null: this rank is none of
-  // them. A failure is that of Communicator::Subset.
+  // *ranks: those that take part in the response; null: this rank is not one of them. Valid until
+  // Uninstall() or ForgetSet(). Errors are those of Communicator::Subset.
   Status Choose(const Response& response, const Ranks** ranks);
 
  private:

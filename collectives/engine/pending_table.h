@@ -18,7 +18,7 @@ namespace ringmaster::engine {
 class PendingTable {
  public:
   void Add(std::shared_ptr<Operation> operation);
-  // Null if there is none of this Request::key().
+  // The operation with this Request::key(); null if there is none. Take() also removes it.
   std::shared_ptr<Operation> Find(const std::string& key) const;
   std::shared_ptr<Operation> Take(const std::string& key);
   std::vector<std::shared_ptr<Operation>> TakeOfSet(int32_t process_set);

@@ -28,14 +28,14 @@ void Pipeline::Void() {
 
 Status Pipeline::Agree(bool armed, std::chrono::steady_clock::time_point long_ago,
                        RoundResult* result) {
-  // This rank's recovery has brought no word that somebody has committed what was prepared in an
-  // earlier view, so nobody ever will: the number goes to another operation.
+  // What this rank has prepared in an earlier view and the recovery has not committed was published
+  // by no survivor. So it will never count, and its number goes to another operation.
   log_.DropPrepared();
   if (Status s = negotiator_.Round(host_, log_.next_number(), pending_->Requests(),
                                    pending_->AskedBefore(long_ago), armed, result);
       !s.ok())
     return s;
-  log_.Trim();  // all have entered this round, so all have finished the one before
+  log_.Trim();  // all ranks have entered this round, so all have finished the one before
   return {};
 }
 
@@ -43,12 +43,13 @@ Status Pipeline::Execute(Response response, const Retained** result) {
   response.number = log_.next_number();
   Retained executed;
   if (Status s = backend_->Execute(response, *pending_, &executed); !s.ok()) return s;
-  if (!executed.response.has_own_results() || !executed.holds) {
+  if (!executed.response.needs_confirmation() || !executed.holds) {
     *result = &log_.Append(std::move(executed));
     return {};
   }
-  // Published only when all have it: whoever leaves the barrier knows that they do, so if one
-  // survivor has left it the others hold their results too, and if none has it runs once more.
+  // Such a result can't be handed over, so it is published only after a barrier over all ranks that
+  // take part. If one survivor has left the barrier, the others have their results, too, and commit
+  // them in the recovery; if none has left it, the operation runs once more.
   const Status confirmed = backend_->Confirm();
   if (!confirmed.ok()) {
     backend_->Withdraw(&executed, *pending_);
@@ -65,11 +66,12 @@ Status Pipeline::HandOver(const RecoveryPlan::Handover& handover, bool lacks,
   const Holding::Result& what = handover.result;
   const bool lacking = lacks && log_.next_number() <= what.response.number;
   *result = nullptr;
-  if (handover.holder < 0) {
+  if (handover.holder < 0) {  // the number is skipped; the operation stays pending
     if (lacking) log_.Keep({what.response, {}, false});
     return {};
   }
-  if (what.response.has_own_results()) return lacking ? CommitOwn(what.response, result) : Status();
+  if (what.response.needs_confirmation())
+    return lacking ? CommitOwn(what.response, result) : Status();
   const Retained* held = log_.Find(what.response.number);
   Retained handed{what.response, {}};
   for (const auto& part : what.parts) {

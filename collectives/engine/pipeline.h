@@ -1,4 +1,5 @@
-// The operations of this rank on their way: agreed on, executed, kept, given out.
+// Takes the operations of this rank through their stages: they are agreed on, executed, kept and
+// published.
 //
 // Owner: the engine's loop. Thread rule: Abort() from any thread, the rest from the engine's.
 #pragma once
@@ -19,7 +20,7 @@ namespace ringmaster::engine {
 
 class Pipeline {
  public:
-  // `pending`: what this rank has asked for; what is given out is taken from there. Outlives this.
+  // `pending`: what this rank has asked for; Publish() takes operations from it. Outlives this.
   Pipeline(std::unique_ptr<Backend> backend, size_t fusion_bytes, PendingTable* pending)
       : backend_(std::move(backend)),
         pending_(pending),
@@ -28,7 +29,8 @@ class Pipeline {
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  // A view is installed, or is over. Without a view nothing is executed.
+  // A view is installed, or is over. Call nothing that runs in a view without one. `workers` and
+  // `planned` as for Backend.
   void Install(Communicator* host, const std::vector<std::string>& workers, bool planned = false);
   void Uninstall();
   // The size up to which all ranks of the view pack requests into one buffer.
@@ -46,38 +48,39 @@ class Pipeline {
   // still pending.
   std::vector<std::shared_ptr<Operation>> ApplySets(const Retained& result);
 
-  // Forgets what has been asked for, and the process sets. All ranks do so between the same two
-  // operations.
+  // Forgets what has been announced, and the process sets. All ranks must call it between the same
+  // two operations.
   void Void();
 
-  // ---- Agreed on, executed, given out
-  // One round with all ranks. On failure (RM_ERR_EPOCH_MOVED) nothing has happened.
-  // Operations that were asked for before `long_ago` have waited for a long time: they are in
-  // result->unanswered.
+  // ---- Agreed on, executed, published
+  // One round with all ranks (Negotiator::Round). Operations that were asked for before `long_ago`
+  // have waited for a long time; they will be in result->unanswered.
   Status Agree(bool armed, std::chrono::steady_clock::time_point long_ago, RoundResult* result);
-  // Executes `response` as operation next_number(), whose result is then kept: *result.
+  // Executes `response` as operation next_number(). *result is the result, which is kept from now
+  // on. On failure the operation has not been executed; if only its confirmation has failed, its
+  // result is kept as prepared. Errors are those of Backend::Execute.
   Status Execute(Response response, const Retained** result);
-  // Copies the result to the callers' buffers and completes their operations, but for step ends.
+  // Copies the result to the callers' buffers and completes their operations, except step ends.
   void Publish(const Retained& result) { backend_->Publish(result, pending_); }
   uint64_t next_number() const { return log_.next_number(); }
 
   // ---- After a view change
   std::vector<Holding::Result> Holdings() const { return log_.Holdings(); }
-  // All ranks take part in sending a kept result from the rank that holds it to those without it.
-  // `lacks`: this rank needs it. *result: what this rank has received and keeps; null if it needed
-  // nothing.
+  // Sends a kept result from the rank that holds it to those that lack it; all ranks take part.
+  // `lacks`: this rank has the job's state, so it needs the results that it lacks. *result: what
+  // this rank has received and keeps; null if it needed nothing.
   Status HandOver(const RecoveryPlan::Handover& handover, bool lacks, const Retained** result);
-  // Drops the results that are kept: this rank's state counts for nothing, so nobody can use them
-  // any more.
+  // Drops the results that are kept, because this rank's state counts for nothing any more.
   void DropResults() { log_.Trim(); }
-  // This rank has been given the state in which all operations below have been executed.
+  // This rank has been given the state after all operations with numbers below `next_number`.
   void Restart(uint64_t next_number, const SetTable& sets) {
     log_.Restart(next_number);
     sets_ = sets;
   }
 
  private:
-  // Another rank knows that all ranks have executed this operation.
+  // Another rank knows that all ranks have executed this operation, so what this rank has prepared
+  // counts. RM_ERR_INTERNAL: it has prepared nothing.
   Status CommitOwn(const Response& response, const Retained** result);
 
   Communicator* host_ = nullptr;  // null: no view

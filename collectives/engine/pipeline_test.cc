@@ -104,8 +104,8 @@ TEST_F(PipelineTest, LargeTensorsThatAreReadyTogetherEachRunWhereTheyLieIfTheRan
   }
 }
 
-// In the view after a fault its number goes to another operation, of which this rank may have no
-// part yet when the next fault comes.
+// In the view after a fault the number of the prepared operation goes to another operation, and the
+// next fault may come before this rank has executed that one.
 TEST_F(PipelineTest, WhatWasPreparedInAnEarlierViewIsNotTakenForWhatHasItsNumberLater) {
   Pipeline pipeline(std::make_unique<CpuBackend>(DirectSizes{.bytes = 1}), 1 << 20, &pending_);
   pipeline.Install(&host_, {"a", "b"});

@@ -1,5 +1,6 @@
-// Kills at every call of a process set's communicator, and of the world's while sets are added,
-// used and removed x victim x who has completed it.
+// Kills each victim at each call of a process set's communicator, and at each call of the world's
+// while sets are added, used and removed, for each subset of the ranks that have completed the
+// call.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ using testing::Each;
 const std::vector<int> kAllOfSet = {0, 1, 2}, kAllOfWorld = {0, 1, 2, 3};
 constexpr size_t kScattered = 7;  // rows
 
-// What the members of the set have of one step, all the same.
+// The results of one step that must be equal on all members of the set.
 struct OfSet {
   std::vector<float> sum, average, adasum;
   std::vector<std::vector<float>> group;
@@ -27,7 +28,7 @@ struct OfSet {
   std::map<int, std::string> lost;                // broadcasts that failed, by root
   bool operator==(const OfSet&) const = default;
 };
-// What each has alone.
+// The results that each member has alone.
 struct OfMember {
   std::vector<float> scattered;
   std::vector<size_t> received;  // rows by rank
@@ -41,7 +42,7 @@ float Bits(const std::vector<int>& ids) {
   return bits;
 }
 
-// One of each kind in the set, all in flight at once.
+// Runs one operation of each kind in the set, all of them in flight at once.
 class SetStepOf {
  public:
   SetStepOf(TestWorker& w, int set) : w_(w), set_(set) {}
@@ -76,7 +77,7 @@ class SetStepOf {
     all->sum.assign(100, Bit(w_.id));
     all->average.assign(5, Bit(w_.id));
     all->adasum.assign(4, 0.0f);
-    all->adasum[static_cast<size_t>(w_.id)] = 1;  // at right angles to the others': they add up
+    all->adasum[static_cast<size_t>(w_.id)] = 1;  // at right angles to the others', so they add up
     const auto reduce = [&](const char* name, std::vector<float>* data, rm_op op) {
       Ask({name, Kind::kAllreduce, RM_FLOAT32, op, "", data->size(), 1, 1}, data->data(),
           data->data());
@@ -89,7 +90,7 @@ class SetStepOf {
       asked_.push_back(std::move(operation));
   }
   void AskGathers() {
-    row_.assign(static_cast<size_t>(w_.id) + 1, w_.id);  // as many rows as the id says, and one
+    row_.assign(static_cast<size_t>(w_.id) + 1, w_.id);  // id + 1 rows
     gather_ = Ask({"gather", Kind::kAllgather, RM_INT32, RM_SUM, "", 1, 1, 1}, row_.data(), nullptr,
                   row_.size());
   }
@@ -162,7 +163,7 @@ class SetCallDrill {
       });
     }
   }
-  // False: all have finished before it.
+  // Waits until the fault has happened to `ranks` ranks. False: all have finished before it.
   bool AwaitCut(const std::map<uint64_t, std::set<int>>& past, uint64_t epoch, size_t ranks) {
     bool cut = false;
     world.Await([&] {
@@ -284,7 +285,7 @@ std::vector<std::set<int>> PartsOf(const std::vector<int>& ids) {
   return parts;
 }
 
-// Calls of the set in one step, of all kinds.
+// How many calls the set's communicator has in one step.
 constexpr int kCallsOfAStep = 15;
 
 TEST(RecoveryTest, EveryOperationInASetEndsAlikeWhereverACallOfItIsCut) {
@@ -293,7 +294,7 @@ TEST(RecoveryTest, EveryOperationInASetEndsAlikeWhereverACallOfItIsCut) {
   for (int victim : {0, 2, 3}) {
     const std::vector<int> members = Without(kAllOfSet, victim);
     for (int call = victim % stride; call < kCallsOfAStep; call += stride) {
-      // Of three members that live the last never has: the others stand for it.
+      // If three members live, the last one never completes the call; the other two vary enough.
       for (const auto& completes : PartsOf({members[0], members[1]})) {
         SCOPED_TRACE("victim " + std::to_string(victim) + " at call " + std::to_string(call) +
                      " of the set, completed by " + testing::PrintToString(completes));

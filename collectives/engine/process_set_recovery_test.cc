@@ -10,7 +10,8 @@
 namespace ringmaster::engine {
 namespace {
 
-// Each of four workers works in one of two sets and in the world; `sums` tells who took part.
+// The results of one step, in which each of four workers works in one of two sets and in the world.
+// The sums tell who took part.
 struct SetStep {
   float in_set = 0, scattered = 0, in_world = 0;
   size_t set_size = 0;
@@ -40,7 +41,7 @@ Status RunSetStep(TestWorker& w, int set, SetStep* outcome) {
   return w.engine->StepEnd(&step);
 }
 
-// One worker dies when it has come to the n-th of its engine's points.
+// One worker dies at the n-th fault point that its engine reaches.
 class SetDrill {
  public:
   SetDrill(int victim, int at) : world(0), steps(4), error(4), done(4, 0) {

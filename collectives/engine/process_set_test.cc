@@ -34,7 +34,8 @@ TEST(ProcessSetTest, SetsWithoutACommonRankUseOneNameAndTheWorldGoesOnBeside) {
       EXPECT_THAT(all, Each(4.0f));
       EXPECT_THAT(own, Each(5.0f));
     }
-    // What is each rank's own, and a broadcast from a rank of the world.
+    // A collective with a result of each rank's own, and a broadcast whose root is a rank of the
+    // world.
     const int set = w.id % 2 == 0 ? even : odd;
     std::vector<int32_t> in(6, w.id);
     Request scatter{"scatter", Kind::kReducescatter, RM_INT32, RM_SUM, "", 6, 1, 1};
@@ -68,7 +69,7 @@ TEST(ProcessSetTest, WhoIsInNoSetOrInARemovedOneHearsItAndTheJobGoesOn) {
     EXPECT_EQ(RemoveSet(w, 9).code(), RM_ERR_INVALID);
     const int other = AddSet(w, {1, 2});
     EXPECT_EQ(RemoveSet(w, w.id == 0 ? set : other).code(), RM_ERR_MISMATCH);
-    // One rank still waits for the other in it.
+    // The set is removed while one of its ranks still waits for the other.
     const auto waits = w.id == 0 ? AskIn(w, set, "late", &data) : nullptr;
     EXPECT_TRUE(RemoveSet(w, set).ok());
     if (w.id == 0) {

@@ -10,8 +10,8 @@ using std::chrono::seconds;
 TEST(RebuildTimerTest, AddsUpTheStagesOfOneRebuild) {
   RebuildTimer timer;
   const auto now = RebuildTimer::Clock::now();
-  timer.Stopped(seconds(1));
-  timer.Begin();
+  timer.Stopped(now - seconds(6), now - seconds(5));
+  timer.Begin(now - seconds(5));
   timer.Connected(7, "WorkerLost", seconds(2));
   timer.Redone(now, seconds(3), false);
   ASSERT_TRUE(timer.pending());
@@ -23,6 +23,29 @@ TEST(RebuildTimerTest, AddsUpTheStagesOfOneRebuild) {
   EXPECT_EQ(times.connect, 2);
   EXPECT_EQ(times.redo, 3);
   EXPECT_EQ(times.resume, 4);
+}
+
+TEST(RebuildTimerTest, TheDecisionBeginsWithTheFirstSignThatTheViewIsOver) {
+  const auto now = RebuildTimer::Clock::now();
+  RebuildTimer timer;
+  timer.Broke(now);
+  timer.Broke(now + seconds(1));
+  timer.Stopped(now + seconds(2), now + seconds(3));
+  timer.Begin(now + seconds(4));
+  RebuildTimes times = timer.Resumed(now + seconds(5));
+  EXPECT_EQ(times.noticed, now);
+  EXPECT_EQ(times.stop_asked, now + seconds(2));
+  EXPECT_EQ(times.decided, now + seconds(4));
+
+  timer.Broke(now + seconds(11));
+  timer.Stopped(now + seconds(10), now + seconds(12));
+  timer.Stopped(now + seconds(13), now + seconds(13));
+  timer.Begin(now + seconds(14));
+  times = timer.Resumed(now + seconds(15));
+  EXPECT_EQ(times.noticed, now + seconds(10)) << "the stop has broken it";
+
+  timer.Begin(now + seconds(20));
+  EXPECT_EQ(timer.Resumed(now + seconds(21)).noticed, now + seconds(20)) << "no sign came before";
 }
 
 TEST(RebuildTimerTest, WhatIsRebuiltBeforeARestEndsWhereTheRestBegins) {
@@ -48,7 +71,7 @@ TEST(RebuildTimerTest, TheFirstViewOfAWorkerRebuildsNothing) {
 TEST(RebuildTimerTest, ARebuildThatAnotherViewInterruptsIsNotReported) {
   RebuildTimer timer;
   timer.Redone(RebuildTimer::Clock::now(), seconds(1), false);
-  timer.Begin();
+  timer.Begin(RebuildTimer::Clock::now());
   EXPECT_FALSE(timer.pending());
 }
 
@@ -57,7 +80,7 @@ TEST(RebuildTimerTest, AStopForgetsTheTimesOfTheRebuildBefore) {
   const auto now = RebuildTimer::Clock::now();
   timer.Connected(7, "WorkerLost", seconds(2));
   timer.Redone(now, seconds(3), false);
-  timer.Stopped(seconds(9));
+  timer.Stopped(now - seconds(9), now);
   const RebuildTimes& times = timer.Resumed(now);
   EXPECT_EQ(times.epoch, 0u);
   EXPECT_EQ(times.stop, 9);

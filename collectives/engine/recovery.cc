@@ -25,6 +25,7 @@ std::vector<std::byte> WriteHolding(const Holding& holding) {
       for (size_t rows : part.rows_by_rank) out.Put(static_cast<uint64_t>(rows));
     }
   }
+  if (holding.ranks_epoch) out.Put(*holding.ranks_epoch);
   return out.bytes();
 }
 
@@ -63,6 +64,7 @@ bool ReadHolding(std::span<const std::byte> bytes, Holding* holding) {
     if (!ReadResult(&in, &result)) return false;
     holding->results.push_back(std::move(result));
   }
+  if (in.ok() && !in.at_end()) holding->ranks_epoch = in.Get<uint64_t>();
   return in.ok();
 }
 
@@ -80,9 +82,47 @@ Status ExchangeHoldings(Communicator* communicator, const Holding& mine,
   return {};
 }
 
+Status ShareStepRanks(Communicator* communicator, int from, StepRanks* ranks) {
+  ByteWriter out;
+  out.Put(ranks->epoch);
+  out.Put(static_cast<uint32_t>(ranks->workers.size()));
+  for (const std::string& worker : ranks->workers) out.PutString(worker);
+  std::vector<std::byte> bytes = out.bytes();
+  uint64_t length = bytes.size();
+  if (Status s = communicator->Broadcast(&length, sizeof(length), from); !s.ok()) return s;
+  bytes.resize(length);
+  if (Status s = communicator->Broadcast(bytes.data(), length, from); !s.ok()) return s;
+  ByteReader in(bytes);
+  *ranks = {in.Get<uint64_t>(), {}};
+  const auto count = in.Get<uint32_t>();
+  for (uint32_t i = 0; i < count && in.ok(); ++i) ranks->workers.push_back(in.GetString());
+  return {};
+}
+
 namespace {
 
-// The lowest rank that holds operation `number`, and its result.
+// As RecoveryPlan::names_ranks, where all have said a ranks_epoch. `step`: the highest of all
+// ranks. Views' numbers only rise, so of the ranks in this step the one with the newest view has
+// executed the most.
+int NamesRanks(const std::vector<Holding>& by_rank, uint64_t step) {
+  const auto in_step = [&](const Holding& holding) {
+    return holding.has_state && !holding.at_boundary && holding.step == step;
+  };
+  int names = -1;
+  for (size_t rank = 0; rank < by_rank.size(); ++rank) {
+    const Holding& holding = by_rank[rank];
+    if (in_step(holding) && (names < 0 || *holding.ranks_epoch > *by_rank[names].ranks_epoch))
+      names = static_cast<int>(rank);
+  }
+  const auto knows = [&](const Holding& holding) {
+    return in_step(holding) && holding.ranks_epoch == by_rank[names].ranks_epoch;
+  };
+  return names < 0 || std::all_of(by_rank.begin(), by_rank.end(), knows) ? -1 : names;
+}
+
+// Finds the lowest rank that holds the result of operation `number`. If the operation was executed
+// but no rank that is left has a result of it, the handover's holder is -1. False: no rank that is
+// left knows of the operation.
 bool FindHolder(const std::vector<Holding>& by_rank, uint64_t number,
                 RecoveryPlan::Handover* handover) {
   bool known = false;
@@ -133,9 +173,14 @@ Status PlanRecovery(const std::vector<Holding>& by_rank, RecoveryPlan* plan) {
     plan->handovers.push_back(std::move(handover));
   }
 
+  plan->ranks_follow_views =
+      std::any_of(by_rank.begin(), by_rank.end(), [](const Holding& h) { return !h.ranks_epoch; });
+  if (!plan->ranks_follow_views) plan->names_ranks = NamesRanks(by_rank, plan->step);
   plan->all_at_boundary = true;
   for (const Holding& holding : by_rank) {
     if (!holding.has_state || holding.at_boundary) continue;
+    // A rank whose user still waits in step_end stands at the boundary when it is handed the end of
+    // the step over.
     const bool steps_now =
         std::any_of(plan->handovers.begin(), plan->handovers.end(), [&](const auto& h) {
           return h.result.response.kind() == Kind::kStepEnd &&

@@ -1,6 +1,6 @@
-// Why no operation can be asked for at this worker: its part in the job has ended, all ranks have
-// shut down and not begun again, or it was dropped from the view. Several of these may hold at a
-// time, and each ends by itself.
+// The reasons why this worker takes no operations: its part in the job has ended, all ranks have
+// shut down and not begun again, or it was dropped from the view. Several of them may hold at a
+// time, and each ends independently of the others.
 //
 // Owner: Inbox. Thread rule: any thread.
 #pragma once
@@ -26,8 +26,8 @@ class Refusals {
   void Refuse(const Status& why);
   std::optional<Status> refused() const;
 
-  // What an operation that is asked for now is answered; empty: it is taken. The end of this
-  // worker's part goes before a rest, and a rest before a drop.
+  // The status with which an operation is refused now; empty: operations are taken. If there are
+  // several reasons, the end of this worker's part counts first, then a rest, then a drop.
   std::optional<Status> current() const;
 
  private:

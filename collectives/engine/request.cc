@@ -1,6 +1,7 @@
 #include "collectives/engine/request.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 
 #include "collectives/element/element.h"
@@ -8,11 +9,10 @@
 namespace ringmaster::engine {
 namespace {
 
+// The shortest text that no other number has.
 std::string Number(double value) {
-  std::string text = std::to_string(value);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (!text.empty() && text.back() == '.') text.pop_back();
-  return text;
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof(text), value).ptr};
 }
 
 std::string Ranks(const std::vector<int>& ranks) {

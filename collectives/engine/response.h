@@ -1,5 +1,5 @@
-// What all ranks agreed to do next, in one order: the unit that is executed, retained and handed
-// over.
+// A response is what all ranks have agreed to do next. Responses have one order on all ranks; each
+// is executed, retained and handed over as a unit.
 #pragma once
 
 #include <algorithm>
@@ -20,17 +20,17 @@ struct Response {
   uint64_t number = 0;
   // More than one: allreduces that are fused, or a group.
   std::vector<Request> requests;
-  // How many requests, in their order, move as one buffer each; all of them together.
+  // The number of requests in each batch; a batch is consecutive requests that move as one buffer.
   std::vector<uint32_t> batches;
   rm_status error = RM_OK;  // not RM_OK: every rank fails these operations with `message`
   std::string message;
-  std::vector<int> ranks;  // in this view of those that take part; empty: all
-  // By batch: place among those that take part of the worker that sends; -1: there is none.
+  std::vector<int> ranks;  // those that take part, in the view that has agreed; empty: all
+  // By batch: the sender's index among the ranks that take part; -1: nobody or everybody sends.
   std::vector<int> roots;
-  bool armed = false;   // step end: all members were armed, this boundary is the planned one
-  bool direct = false;  // some of it was reduced where the callers have it (CpuBackend::RunsDirect)
+  bool armed = false;   // of a step end: all ranks were armed, so this is the planned boundary
+  bool direct = false;  // a batch was reduced in the callers' buffers (Backend::RunsAlone)
 
-  // Of one request, or all of them where they are fused.
+  // A response of one batch.
   static Response Of(std::vector<Request> requests) {
     Response response;
     response.batches = {static_cast<uint32_t>(requests.size())};
@@ -39,9 +39,10 @@ struct Response {
   }
   int32_t process_set() const { return requests.front().process_set; }
   Kind kind() const { return requests.front().kind; }
-  // Whether no rank can give another rank its result, because each rank has its own. Such an
-  // operation counts as executed only when all ranks have executed it.
-  bool has_own_results() const {
+  // Whether no rank can hand its result over to another rank, because each rank has its own, or has
+  // it in its caller's buffer. Such an operation counts as executed only when all ranks that take
+  // part have executed it and confirm that.
+  bool needs_confirmation() const {
     return error == RM_OK &&
            (direct || std::any_of(requests.begin(), requests.end(),
                                   [](const Request& r) { return HasOwnResults(r.kind); }));
@@ -51,22 +52,29 @@ struct Response {
 void Write(ByteWriter* out, const Response& response);
 Response ReadResponse(ByteReader* in);
 
-// The result of one batch.
+// The result of one batch. Where it lies:
+//
+//                                              data        delivered   input
+//   through a buffer, packed or alone          the result  false       null
+//   direct, beside its input (in != out)       null        true        null
+//   direct, in place (in == out)               null        true        the input
+//   direct, in place, and then withdrawn:      the result  false       null
+//     `out` has the input again
 struct Part {
   std::shared_ptr<Buffer> data;  // the raw result, before postscale; null if there is none
   uint64_t bytes = 0;
-  std::vector<size_t> rows_by_rank;  // allgather, reducescatter; alltoall: received from each
-  size_t rows = 0;                   // of `data`, of the same
+  std::vector<size_t> rows_by_rank;  // allgather, reducescatter; alltoall: received from each rank
+  size_t rows = 0;                   // rows in `data`, for the same kinds
   bool delivered = false;            // the raw result lies in the caller's `out`, not in `data`
-  // A copy of the input, where `out` is the input too and is written over.
+  // A copy of the input, if in == out, so that the result overwrites it; null otherwise.
   std::shared_ptr<Buffer> input;
 };
 
-// A response that this rank has executed, with the result, kept until every member is known to have
-// it (mode B of rule 14): until then a survivor may need to hand it to another one.
+// A response that this rank has executed, with its result. It is kept until every rank is known to
+// have it, because until then a survivor may need to hand it over (mode B of rule 14).
 struct Retained {
   Response response;
-  std::vector<Part> parts;  // of an error: none
+  std::vector<Part> parts;  // by batch; none if the operation failed
   // False: the operation is of a process set to which this rank does not belong, so it has no
   // result here.
   bool holds = true;

@@ -1,4 +1,5 @@
-// A shutdown after which the ranks begin again: what it ends, and who dies meanwhile.
+// A shutdown after which the ranks begin again: what it ends, and what happens if a worker dies
+// meanwhile.
 #include <gmock/gmock.h>
 
 #include "collectives/engine/engine.h"
@@ -93,8 +94,8 @@ TEST(RestTest, WhoIsDroppedWhileAllRestHearsItAsItBeginsAgain) {
   EXPECT_EQ(dropped.Wake(Soon()).code(), RM_ERR_DROPPED);
 }
 
-// Both calls are agreed on in one round: two threads of each rank have asked for them. Who stands
-// at the boundary has to be let go before anybody rests.
+// Two threads of each rank ask for a step end and a shutdown, and both are agreed on in one round.
+// A rank that stands at the boundary has to be let go before it rests.
 TEST(RestTest, AShutdownThatIsAgreedOnWithAPlannedBoundaryComesAfterIt) {
   for (const bool moves : {true, false}) {
     SCOPED_TRACE(moves ? "the view changes" : "the change is called off");
@@ -136,7 +137,8 @@ TEST(RestTest, AShutdownThatIsAgreedOnWithAPlannedBoundaryComesAfterIt) {
   }
 }
 
-// The view changes before all rest and nothing runs in it but the shutdown, or while they do.
+// The view changes before the ranks rest, and only the shutdown runs in the new one; or the view
+// changes while they rest.
 TEST(RestTest, ARestIsNoPartOfTheRebuildBeforeIt) {
   for (const bool before : {true, false}) {
     SCOPED_TRACE(before ? "before" : "meanwhile");
@@ -163,11 +165,15 @@ TEST(RestTest, ARestIsNoPartOfTheRebuildBeforeIt) {
       const RebuildTimes times = w.engine->info().last_rebuild();
       EXPECT_EQ(times.epoch, epoch);
       EXPECT_LE(times.resume, std::chrono::duration<double>(rebuilt - from).count());
+      EXPECT_LE(from, times.noticed);
+      EXPECT_LE(times.noticed, times.stop_asked);
+      EXPECT_LE(times.stop_asked, times.decided);
     });
   }
 }
 
-// At every call that the agreement makes, and whoever has completed it.
+// A worker dies at each call that the agreement makes, for several subsets of the others that have
+// completed it.
 TEST(RestTest, WhoDiesInTheShutdownIsMissedByNobody) {
   int points = 0;
   bool reached = true;

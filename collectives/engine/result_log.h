@@ -1,8 +1,9 @@
-// The results that this rank has executed and keeps, numbered like the entries of a replicated log.
+// The results of the operations that this rank has executed and still keeps, numbered like the
+// entries of a replicated log.
 //
 // All ranks execute in one order, so what a rank has executed is a prefix of one sequence, and two
 // ranks differ only in how long their prefixes are. An entry is kept until every rank is known to
-// have it: until then a survivor may need to hand it to another one (mode B of rule 14).
+// have it, because until then a survivor may need to hand it over (mode B of rule 14).
 //
 // Thread rule: the engine's thread only.
 #pragma once
@@ -23,27 +24,27 @@ class ResultLog {
   // The number of the next operation: all below it were executed here.
   uint64_t next_number() const { return next_number_; }
 
-  // A part of every rank is in an allreduce's result, so each has entered it, and so each has
-  // finished all that came before: those entries are dropped. Broadcasts and allgathers prove
-  // nothing of the kind.
+  // Keeps the result of an operation that was executed here. An allreduce of all ranks has a part
+  // of every rank in its result, so every rank has entered it and has finished everything before
+  // it: the earlier entries are dropped. Broadcasts and allgathers prove nothing of the kind.
   const Retained& Append(Retained result) {
     if (HasAllreduce(result)) entries_.clear();
     return Keep(std::move(result));
   }
-  // The same for a result that another rank has handed over: it proves nothing about the others.
+  // Keeps a result that another rank has handed over, which proves nothing about the other ranks.
   const Retained& Keep(Retained result) {
     entries_.push_back(std::move(result));
     ++next_number_;
     return entries_.back();
   }
-  // An operation whose results are each rank's own, which all that take part have executed: so all
-  // ranks, where it is the world's, have finished all that came before.
+  // Keeps the result of an operation that needs_confirmation() and that all ranks that take part
+  // have executed. If these are all ranks of the view, they have finished everything before it.
   const Retained& AppendConfirmed(Retained result) {
     if (result.response.process_set() == 0) entries_.clear();
     return Keep(std::move(result));
   }
-  // Such an operation was executed here, and perhaps not by all ranks. Its result is kept until the
-  // operation counts, or is executed once more.
+  // Keeps the result of such an operation that was executed here and perhaps not by all ranks,
+  // until the operation is known to count (Commit) or not to count (DropPrepared).
   void Prepare(Retained result) { prepared_ = std::move(result); }
   // The operation will never count: drops what was prepared.
   void DropPrepared() { prepared_.reset(); }
@@ -56,12 +57,13 @@ class ResultLog {
     return &kept;
   }
 
-  // All ranks are known to have executed what is here (the vote of a round is an allreduce too).
+  // Drops everything that is kept: every rank is known to have executed it (the vote of a round is
+  // an allreduce, too), or nobody can use it any more.
   void Trim() {
     entries_.clear();
     prepared_.reset();
   }
-  // The state that a joiner was given stands for all operations below `next_number`.
+  // This rank was given the state after all operations below `next_number`.
   void Restart(uint64_t next_number) {
     Trim();
     next_number_ = next_number;
@@ -77,7 +79,7 @@ class ResultLog {
     std::vector<Holding::Result> results;
     for (const Retained& r : entries_) {
       results.push_back({r.response, {}, r.holds});
-      if (r.response.has_own_results()) continue;
+      if (r.response.needs_confirmation()) continue;
       for (const Part& part : r.parts)
         results.back().parts.push_back({part.bytes, part.rows_by_rank});
     }

@@ -1,16 +1,16 @@
 // When the next round of negotiation is due.
 //
-// A rank with something pending enters rounds. When a round has found that no rank has anything
-// new and nothing is ready everywhere, repeating it at once is of no use: it is repeated after a
-// pause that doubles from 0.2 ms to 20 ms, until something new is submitted here. The pause can't
-// be a wait for the own user alone: another rank may have got what all wait for, and without a
-// round nobody hears of it.
+// A rank with something pending enters rounds. If a round has found that no rank has anything new
+// and nothing is ready on all ranks, it is useless to repeat it at once. It is repeated after a
+// pause, which doubles from 0.2 ms to 20 ms, until something new is submitted here. This rank must
+// not wait for its own user alone: another rank may have got the request that all wait for, and
+// without a round nobody hears of it.
 //
-// A rank with nothing pending enters a round every few seconds where stalls are looked for: a round
-// needs all ranks, so else those that wait for it would wait in the round, and nobody could know
-// for whom.
+// A rank with nothing pending enters a round every few seconds, too, if stalls are watched for or
+// if two other ranks may want a transfer. A round needs all ranks: otherwise the ranks that wait
+// for this one would be stuck in the round, and nobody could know for whom they wait.
 //
-// Thread rule: the engine's thread only; it doesn't read a clock.
+// Thread rule: the engine's thread only; the caller gives the time.
 #pragma once
 
 #include <algorithm>
@@ -24,19 +24,19 @@ class RoundTimer {
 
   // Something new was submitted: the next round is due now.
   void Submitted() { submitted_ = true; }
-  // A new view: what was announced in the old one is void, so all is new.
+  // A new view: nothing has been announced in it yet, so the next round is due now.
   void Restart() {
     submitted_ = true;
     due_ = {};
   }
 
   bool urgent() const { return submitted_; }
-  bool Due(Clock::time_point now) const { return submitted_ || now >= due_; }
   Clock::time_point due() const { return due_; }
 
-  // When a rank with nothing pending enters the next one, if `every` so often.
+  // When a rank with nothing pending enters the next round: `every` after the newest one began.
   Clock::time_point IdleDue(std::chrono::milliseconds every) const { return begun_ + every; }
 
+  // A round begins.
   void Begin(Clock::time_point now) {
     submitted_ = false;
     begun_ = now;
@@ -46,6 +46,7 @@ class RoundTimer {
     pause_ = {};
     due_ = {};
   }
+  // It has not: the next round is due after a pause.
   void Fruitless(Clock::time_point now) {
     pause_ = std::clamp(pause_ * 2, kFirstPause, kLastPause);
     due_ = now + pause_;
@@ -57,7 +58,7 @@ class RoundTimer {
 
   bool submitted_ = false;
   Clock::time_point due_{};
-  Clock::time_point begun_{};  // the newest round
+  Clock::time_point begun_{};  // when the newest round began
   std::chrono::microseconds pause_{0};
 };
 

@@ -10,8 +10,8 @@ Votes RoundVote::Vote(int self, const std::vector<const Request*>& pending, cons
   votes.set_armed(armed && joined_->empty());
   votes.set_only_joins(std::all_of(pending.begin(), pending.end(),
                                    [](const Request* r) { return r->kind == Kind::kJoin; }));
-  // Who has joined votes for all that the cache has. Where all have, nobody knows by that what one
-  // of them still waits for, so that one says it in full.
+  // A rank that has joined votes for everything in the cache. If all ranks have joined, such votes
+  // would not show what one of them still waits for, so that rank announces it in full.
   const bool all_joined = joined_->size() == ranks_->size();
   bool nothing_new = true;
   for (const Request* request : pending) {
@@ -32,8 +32,9 @@ Votes RoundVote::Vote(int self, const std::vector<const Request*>& pending, cons
   return votes;
 }
 
-// Not all have joined: so what is agreed on now is wanted by one that has not. A planned change
-// waits until all have, because nobody stands in rm_step_end here.
+// Called only if some rank has not joined: its vote decides, so what is agreed on is what it wants.
+// This rank doesn't vote "armed": a planned change waits until all ranks have joined, because
+// nobody stands in rm_step_end here.
 void RoundVote::VoteAsJoined(Votes* votes) const {
   for (size_t slot = 0; slot < cache_->slots(); ++slot) {
     if (cache_->IsUsed(slot) && GoesOnWithoutJoined(cache_->At(slot).kind) &&

@@ -1,5 +1,6 @@
-// What this rank says in the first part of a round: a byte for each fact, of which the ranks' MIN
-// is agreed on. And what it has said before, so that it doesn't repeat it.
+// What this rank says in the first part of a round: a byte for each fact, of which the minimum over
+// all ranks is agreed on. RoundVote also keeps what this rank has said in earlier rounds, so that
+// it doesn't repeat an announcement.
 //
 // Owner: the negotiator. Thread rule: the engine's thread only.
 #pragma once
@@ -30,11 +31,15 @@ class Votes {
     return Votes(std::vector<uint8_t>(static_cast<size_t>(kHeaderSize) + slots, 0));
   }
 
+  // The rank announces no request in this round.
   bool announces_nothing() const { return bytes_[kAnnouncesNothing] != 0; }
+  // The rank has asked for nothing that it had not asked for in an earlier round.
   bool nothing_new() const { return bytes_[kNothingNew] != 0; }
+  // The rank is ready for a planned change at the next boundary.
   bool armed() const { return bytes_[kArmed] != 0; }
+  // The rank has nothing pending but perhaps a join.
   bool only_joins() const { return bytes_[kOnlyJoins] != 0; }
-  // Exactly the request in this slot of the cache is pending.
+  // The rank wants the request in this slot of the cache, or has no objection to it.
   bool has(size_t slot) const { return bytes_[kHeaderSize + slot] != 0; }
   size_t slots() const { return bytes_.size() - kHeaderSize; }
 
@@ -59,18 +64,20 @@ class RoundVote {
             const JoinedRanks* joined)
       : sets_(sets), ranks_(ranks), cache_(cache), joined_(joined) {}
 
-  // The vote of rank `self`, with `pending` and `late` as in Negotiator::Round. *announce: the
+  // The vote of rank `self`; `pending`, `late` and `armed` as in Negotiator::Round. *announce: the
   // operations that it has to announce in full.
   Votes Vote(int self, const std::vector<const Request*>& pending, const Late& late, bool armed,
              std::vector<const Request*>* announce) const;
-  // The other ranks have received what this one has announced.
+  // The other ranks have received the vote and the announcements of this rank.
   void Heard(const std::vector<const Request*>& pending,
              const std::vector<const Request*>& announced);
-  // The operations of `late` that were announced. Other ranks that wait for them, too, have said so
-  // by the next round.
+  // The operations of `late` that this rank has announced in an earlier round. Other ranks that
+  // have asked for them, too, announce them in this round at the latest, so the ranks that don't
+  // are missing.
   Late Announced(const Late& late) const;
 
-  // The priority with which this rank has announced it; of what it has not announced the request's.
+  // The priority with which this rank has announced the request; if it has not announced it, the
+  // priority that `request` has.
   int32_t SaidPriority(const Request& request) const;
 
   // The ranks have agreed on this operation.
@@ -79,7 +86,7 @@ class RoundVote {
   void Clear();
 
  private:
-  // Votes as a rank that has joined: for all operations that the other ranks may want to run.
+  // Votes, as a rank that has joined, for all operations that the other ranks may want to run.
   void VoteAsJoined(Votes* votes) const;
   // Votes for operations in which `self` has no part and which others may want to run.
   void VoteAsOutsider(int self, Votes* votes) const;
@@ -91,7 +98,7 @@ class RoundVote {
   const ResponseCache* const cache_;
   const JoinedRanks* const joined_;
 
-  std::set<std::string> voted_;  // keys this rank has voted for or announced before
+  std::set<std::string> voted_;  // keys that this rank has voted for or announced before
   // Priorities, by key, of what this rank has announced in full and has not run yet.
   std::map<std::string, int32_t> announced_;
 };

@@ -1,4 +1,4 @@
-// The process sets of the job: numbers that stand for some of its workers.
+// The process sets of the job: each has a number, and consists of some of the job's workers.
 //
 // A set is made of workers, not of ranks: a worker that dies or leaves is not in it any more, and
 // one that comes later is in no set. All ranks have the same table at the same operation, because
@@ -18,11 +18,11 @@
 
 namespace ringmaster::engine {
 
-using Sets = std::map<int32_t, std::vector<std::string>>;  // workers by number
+using Sets = std::map<int32_t, std::vector<std::string>>;  // the workers of each set, by its number
 
 class SetTable {
  public:
-  // Numbers are not used again before Clear().
+  // Returns the new set's number. Numbers are not used again before Clear().
   int32_t Add(std::vector<std::string> workers) {
     sets_[next_] = std::move(workers);
     return next_++;
@@ -43,8 +43,8 @@ class SetTable {
 
   // A transfer has been executed in this job, so there may be more.
   void SeeTransfer() { has_transfers_ = true; }
-  // Whether there may be operations in which some ranks have no part, and about which these have to
-  // be told.
+  // Whether there may be operations in which some ranks have no part. Then all ranks must enter
+  // rounds, even with nothing pending, so that these operations can be agreed on.
   bool HasOutsiders() const { return has_transfers_ || !sets_.empty(); }
 
   void Write(ByteWriter* out) const {

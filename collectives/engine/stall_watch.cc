@@ -20,7 +20,7 @@ job::Stall StallOf(const Unanswered& waiting, StallWatch::Clock::time_point now)
           .waited_ms = MsSince(waiting.since, now)};
 }
 
-// Those that wait for the same ranks are one.
+// Adds a stall. Operations that wait for the same ranks become one stall.
 void Add(job::Stall stall, std::vector<job::Stall>* stalls) {
   const auto same = std::find_if(stalls->begin(), stalls->end(), [&](const job::Stall& other) {
     return other.process_set == stall.process_set && other.missing == stall.missing;
@@ -31,7 +31,7 @@ void Add(job::Stall stall, std::vector<job::Stall>* stalls) {
   same->tensors = tensors;
 }
 
-// But for how long.
+// Whether these are the same stalls, no matter how long they last.
 bool Same(std::vector<job::Stall> one, std::vector<job::Stall> other) {
   for (auto* stalls : {&one, &other}) {
     for (job::Stall& stall : *stalls) stall.waited_ms = 0;

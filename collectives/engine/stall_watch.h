@@ -1,10 +1,11 @@
-// What ranks wait for in vain: tensors that some ranks have asked for long ago and others have not.
+// Watches for stalls: operations that some ranks asked for long ago and other ranks have not asked
+// for.
 //
 // After a round all ranks know the same, and the lowest rank that waits reports the stall. The rank
 // that has begun to report goes on until the stall is over, even if a lower rank begins to wait
 // meanwhile. The time of a stall runs from the moment at which the reporting rank asked.
 //
-// Pure. Thread rule: the engine's thread only; time is handed in.
+// Pure. Thread rule: the engine's thread only; the caller gives the time.
 #pragma once
 
 #include <chrono>
@@ -19,9 +20,9 @@
 namespace ringmaster::engine {
 
 struct StallLimits {
-  std::chrono::milliseconds tell{0};  // after so long it is told; 0: never
-  std::chrono::milliseconds give_up{
-      0};  // after so long the worker ends its part in the job; 0: never
+  std::chrono::milliseconds tell{0};  // how long an operation waits before it is reported; 0: never
+  // How long it waits before the worker ends its part in the job; 0: never.
+  std::chrono::milliseconds give_up{0};
 };
 
 class StallWatch {
@@ -31,17 +32,18 @@ class StallWatch {
   explicit StallWatch(StallLimits limits) : limits_(limits) {}
 
   bool on() const { return limits_.tell.count() > 0; }
-  // An operation that was asked for before this moment has waited for a long time. Nothing: the
-  // watch is off.
+  // An operation that was asked for before this moment has waited for a long time. If the watch is
+  // off the moment lies before all others.
   Clock::time_point LongAgo(Clock::time_point now) const {
     return on() ? now - limits_.tell : Clock::time_point::min();
   }
 
-  // Takes the operations that have waited for a long time, as rank `self` knows them from its
-  // newest round. True: what is to be reported has changed.
+  // Takes the operations that rank `self` has waited for a long time, as its newest round has shown
+  // them. True: stalls() has changed, and not only in how long they last.
   bool Update(const std::vector<Unanswered>& waiting, int self, Clock::time_point now);
-  // The view is over. True as above.
+  // The view is over, so nothing waits. Returns as Update().
   bool Clear() { return Update({}, 0, {}); }
+  // What this rank reports.
   const std::vector<job::Stall>& stalls() const { return stalls_; }
   // Why this worker ends its part in the job; empty: it goes on.
   const std::string& give_up() const { return give_up_; }
@@ -51,7 +53,7 @@ class StallWatch {
 
   const StallLimits limits_;
   std::vector<job::Stall> stalls_;
-  std::set<Key> told_;
+  std::set<Key> told_;  // the operations of stalls_, which this rank goes on reporting
   std::string give_up_;
 };
 

@@ -42,7 +42,8 @@ TEST(StallWatchTest, IsToldByTheLowestRankThatWaits) {
   EXPECT_TRUE(watch.Update({Waits("a", {1, 2}, {0}, seconds(61))}, 1, kNow));
 }
 
-// Rank 0 begins to wait when rank 1 has waited for long: it can't tell how long rank 1 has.
+// Rank 0 begins to wait when rank 1 has waited for long. Rank 1 goes on reporting, because rank 0
+// can't know how long rank 1 has waited.
 TEST(StallWatchTest, WhoHasToldItGoesOnWhenALowerRankComesToWait) {
   StallWatch watch({seconds(60)});
   EXPECT_TRUE(watch.Update({Waits("a", {1}, {0, 2}, seconds(61))}, 1, kNow));

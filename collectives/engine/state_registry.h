@@ -1,7 +1,7 @@
-// What a joiner must get before it can train: plain buffers, and whatever the save/load callbacks
-// carry.
+// The state that a joiner must get before it can train: plain buffers, and a blob that the save
+// callback makes and the load callback reads.
 //
-// Thread rule: registration from any thread; Save and Load from the user's thread that is in
+// Thread rule: registration from any thread; Save() and Load() from the user's thread that is in
 // step_end or enter.
 #pragma once
 
@@ -24,16 +24,22 @@ struct StateSegment {
 
 class StateRegistry {
  public:
+  // RM_ERR_INVALID: the name is empty, or data is null and bytes is not 0. A name that is
+  // registered already gets the new buffer.
   Status Register(const std::string& name, void* data, size_t bytes);
+  // RM_ERR_INVALID: the name is not registered.
   Status Unregister(const std::string& name);
   // Nothing is registered: a joiner could not be given anything.
   bool empty() const;
   void SetCallbacks(rm_state_save_fn save, rm_state_load_fn load, void* user);
 
-  // The segments of a donor. Their memory stays as it is until the thread that called leaves
-  // step_end.
+  // Adds the segments of a donor to *segments. Their memory stays as it is until the calling thread
+  // leaves step_end. RM_ERR_NO_STATE: nothing is registered. RM_ERR_INTERNAL: the save callback has
+  // failed.
   Status Save(std::vector<StateSegment>* segments);
-  // Gives a joiner what a donor has saved. Names and sizes must be those registered here.
+  // Copies what a donor has saved into the buffers and the load callback of a joiner.
+  // RM_ERR_NO_STATE, RM_ERR_MISMATCH: names or sizes differ from what is registered here; nothing
+  // has been loaded. RM_ERR_INTERNAL: the load callback has failed.
   Status Load(const std::vector<StateSegment>& segments);
 
  private:

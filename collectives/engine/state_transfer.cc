@@ -38,7 +38,6 @@ Status StateTransfer::Save() {
   return users_->Run(communicator_->epoch(), save, &saved_) ? Status() : Interrupted();
 }
 
-// The donor tells all what will come: how its save went, and name and size of each segment.
 Status StateTransfer::ShareManifest() {
   ByteWriter manifest;
   manifest.Put(static_cast<uint32_t>(saved_.code()));
@@ -68,8 +67,8 @@ void StateTransfer::ReadManifest(const std::vector<std::byte>& bytes) {
   }
 }
 
-// Where the segments arrive: a joiner keeps all of them, the others only pass them on and need room
-// for one chunk.
+// A joiner needs room for all segments. The other ranks drop what they receive, so they need room
+// for one chunk only.
 Status StateTransfer::Stage() {
   if (donates()) return {};
   uint64_t bytes = part_.has_state ? kStateChunk : 0;

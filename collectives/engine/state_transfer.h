@@ -1,10 +1,11 @@
 // Gives the state of the lowest rank that has it (the donor) to the joiners of a view, while all
-// stand at a step boundary.
+// ranks stand at a step boundary.
 //
-// Every rank takes part in every step, whether it needs the state or not: the steps are collectives
-// of the view, and a fault ends all of them together. The state is staged whole before any of it is
-// loaded, so a fault in the middle leaves a joiner's memory as it was. Saving and loading are the
-// user's code and run on the thread that stands in step_end or enter.
+// Every rank takes part, whether it needs the state or not: the transfer is a sequence of
+// collectives of the view, so a fault ends it on all ranks together. A joiner receives the whole
+// state into temporary memory before it loads any of it, so a fault in the middle leaves the
+// joiner's own memory as it was. Saving and loading may run the user's code, so they run on the
+// thread that stands in step_end or enter.
 //
 // Owner and thread: one recovery, on the engine's thread.
 #pragma once
@@ -29,13 +30,16 @@ class StateTransfer {
 
   StateTransfer(Communicator* communicator, StateRegistry* registry, UserTasks* users, Part part);
 
-  // Moves the donor's state to all joiners and loads it there. A failure is one of the view.
+  // Moves the donor's state to all joiners and loads it there. RM_ERR_EPOCH_MOVED: the view is dead
+  // or was stopped. RM_ERR_OUT_OF_MEMORY: the state can't be received here. Errors of the user's
+  // code are in saved() and loaded() only.
   Status Run();
-  // Returns when all ranks have called it, so all joiners have loaded the state: a rank may leave
-  // step_end after this without leaving a joiner behind that has no state.
+  // Returns when all ranks have called it, so that all joiners have loaded the state. Only then may
+  // a rank let its user leave step_end, because a joiner can get the state only from ranks that
+  // stand at the boundary.
   Status AwaitAll();
 
-  // After Run: what the donor's save callback said, the same on all ranks.
+  // After Run: how the donor's save went, the same on all ranks.
   const Status& saved() const { return saved_; }
   // After Run, on a joiner: whether it has the state now.
   const Status& loaded() const { return loaded_; }
@@ -43,9 +47,12 @@ class StateTransfer {
  private:
   bool donates() const { return communicator_->rank() == part_.donor; }
   Status Save();
+  // The donor tells all ranks what will come: how its save went, and name and size of each segment.
   Status ShareManifest();
   void ReadManifest(const std::vector<std::byte>& bytes);
+  // Makes the memory into which the segments are received.
   Status Stage();
+  // Broadcasts the segments.
   Status Move();
   Status Load();
 
@@ -54,7 +61,8 @@ class StateTransfer {
   UserTasks* const users_;
   const Part part_;
 
-  // Shared with the user's thread, which may still be at it when the view has been stopped.
+  // Shared with the user's thread, whose save or load may still run when the view has been stopped
+  // and this object is gone.
   std::shared_ptr<std::vector<StateSegment>> segments_;
   std::shared_ptr<void> staged_;
   Status saved_;

@@ -30,7 +30,7 @@ class StandingUser {
   std::thread thread_;
 };
 
-// Records what a donor sends and plays it to a joiner.
+// Runs transfers with a donor or a joiner that has no real peers.
 class StateTransferTest : public ::testing::Test {
  protected:
   Status Donate() {
@@ -49,7 +49,7 @@ class StateTransferTest : public ::testing::Test {
   Status saved_;
 };
 
-// What the donor's Broadcasts would bring, in their order.
+// Gives a joiner these messages as the results of the donor's broadcasts, in this order.
 std::function<void(void*, size_t)> Script(std::vector<std::string> messages) {
   auto next = std::make_shared<size_t>(0);
   return [messages = std::move(messages), next](void* data, size_t bytes) {
@@ -63,7 +63,7 @@ std::string Bytes(uint64_t value, size_t bytes) {
   return std::string(reinterpret_cast<const char*>(&value), bytes);
 }
 
-// One segment "w" of four bytes.
+// The messages of a donor whose state is one segment, "w".
 std::vector<std::string> DonorSays(const std::string& weights) {
   const std::string manifest =
       Bytes(RM_OK, 4) + Bytes(0, 4) + Bytes(1, 4) + Bytes(1, 4) + "w" + Bytes(weights.size(), 8);

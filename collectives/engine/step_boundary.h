@@ -1,5 +1,5 @@
-// The boundary between two steps: how many steps are complete, whether this rank's user stands at
-// the end of one, and whether a planned change of the membership happens there.
+// The boundary between two steps: how many steps are complete, whether this rank stands at the end
+// of one, and whether a planned change of the membership happens there.
 //
 // Thread rule: the engine's thread only.
 #pragma once
@@ -16,17 +16,19 @@ namespace ringmaster::engine {
 class StepBoundary {
  public:
   uint64_t step() const { return step_; }
-  // The user stands in step_end: the step is confirmed by all and waits to be released.
-  bool standing() const { return operation_ != nullptr; }
+  // All ranks have ended the step, and the next one has not begun here. A user that is in step_end
+  // waits for it.
+  bool standing() const { return standing_; }
 
-  // All ranks have ended the step. `operation` is null where the user has not asked for it (the
-  // step was handed over to a rank that has just joined).
+  // All ranks have ended the step. `operation` is null if the user of this rank has not called
+  // step_end: the rank has no more data (Kind::kJoin), so it ends steps without a call.
   void Reach(std::shared_ptr<Operation> operation) {
     ++step_;
+    standing_ = true;
     operation_ = std::move(operation);
     synced_ = false;
   }
-  // The state that a joiner was given is that of the end of this step.
+  // This worker was given the state of the end of step number `step`.
   void Restart(uint64_t step) { step_ = step; }
 
   // Joiners were given state at this boundary.
@@ -34,7 +36,7 @@ class StepBoundary {
 
   // A planned change happens at the next boundary of view `epoch`.
   void Arm(uint64_t epoch) { armed_epoch_ = std::max(armed_epoch_, epoch); }
-  // True: it was armed and isn't any more.
+  // The planned change is called off. False: none was planned in this view.
   bool Disarm(uint64_t epoch) {
     if (armed_epoch_ != epoch) return false;
     armed_epoch_ = 0;
@@ -42,22 +44,26 @@ class StepBoundary {
   }
   bool armed(uint64_t epoch) const { return armed_epoch_ == epoch; }
 
-  // Lets the user go on in a view of `size` ranks. False: nobody stands here.
+  // Begins the next step, in view `epoch` of `size` ranks. False: no user waits for it.
   bool Release(uint64_t epoch, int size) {
+    standing_ = false;
     if (operation_ == nullptr) return false;
     operation_->step = {epoch, step_, size, synced_};
     std::exchange(operation_, nullptr)->Complete({});
     return true;
   }
+  // The user's step_end, if there is one, returns `why`.
   void Fail(const Status& why) {
     if (operation_ != nullptr) operation_->Complete(why);
     operation_ = nullptr;
+    standing_ = false;
   }
 
  private:
   uint64_t step_ = 0;
   uint64_t armed_epoch_ = 0;
   bool synced_ = false;
+  bool standing_ = false;
   std::shared_ptr<Operation> operation_;
 };
 

@@ -30,6 +30,14 @@ TEST(StepBoundaryTest, AUserThatStandsThereIsReleasedWithTheStepItHasEnded) {
   EXPECT_FALSE(boundary.Release(5, 3));
 }
 
+TEST(StepBoundaryTest, ARankStandsThereAlsoWithoutACallOfItsUser) {
+  StepBoundary boundary;
+  boundary.Reach(nullptr);
+  EXPECT_TRUE(boundary.standing());
+  EXPECT_FALSE(boundary.Release(5, 3)) << "no user is let go";
+  EXPECT_FALSE(boundary.standing());
+}
+
 TEST(StepBoundaryTest, ThatStateWasGivenCountsForOneBoundary) {
   StepBoundary boundary;
   boundary.set_synced(true);

@@ -1,5 +1,5 @@
-// The ends of steps: where joiners get the state, where a small view waits, and what a worker that
-// was dropped hears.
+// The ends of steps: how joiners get the state there, how a view below the minimum waits there, and
+// what a worker that was dropped is told.
 #include <gmock/gmock.h>
 
 #include "collectives/engine/test_requests.h"
@@ -23,8 +23,8 @@ TEST(BoundaryTest, AJoinerGetsTheStateAtThePlannedBoundary) {
   std::vector<StepResult> results(3);
   std::thread members([&] {
     OnEach(&world, {0, 1}, [&](TestWorker& w) {
-      // The arming reaches the ranks at any time: the first step whose vote has it on all is the
-      // boundary.
+      // The ranks are armed at different moments. The boundary is the first step at whose end all
+      // ranks vote "armed".
       do {
         ASSERT_TRUE(w.engine->StepEnd(&results[w.id]).ok());
       } while (results[w.id].epoch == epoch);
@@ -68,7 +68,7 @@ TEST(BoundaryTest, AJoinerWithoutRegisteredStateIsToldHow) {
   const Status status = joiner.engine->AwaitEntered(Engine::Clock::now() + kLong);
   EXPECT_EQ(status.code(), RM_ERR_NO_STATE);
   EXPECT_THAT(status.message(), testing::HasSubstr("rm_state_register"));
-  // The others are left with a dead view, as after any death, and go on.
+  // The view of the others is dead, as after a death, and they go on in the next one.
   world.Stop({0});
   world.Install({0}, "WorkerLost");
   member.join();
@@ -130,7 +130,7 @@ TEST(BoundaryTest, NothingOfADroppedWorkerCompletesUntilItIsLetInAgainWithTheOth
       dropped.Ask({"before", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 3, 1, 1}, pending.data(),
                   pending.data());
   world.Stop({0, 1, 2});
-  View without;
+  WorkerView without;
   without.epoch = world.next_epoch;
   without.self = -1;
   dropped.engine->PostView(without);
@@ -172,8 +172,9 @@ TEST(BoundaryTest, NothingOfADroppedWorkerCompletesUntilItIsLetInAgainWithTheOth
   });
 }
 
-// The engine's thread has read that it was dropped, and the view in which it is let in again; the
-// user's thread, which can't know, asks for something before the engine's has acted on it.
+// The engine's thread has read that this worker was dropped, and the view in which it is let in
+// again. The user's thread, which can't know that, asks for an operation before the engine's thread
+// has acted on it.
 TEST(BoundaryTest, WhatIsAskedForInTheMomentOfADropDoesNotReachTheNextView) {
   TestWorld world(2);
   const uint64_t epoch = world.Install({0, 1});
@@ -197,7 +198,7 @@ TEST(BoundaryTest, WhatIsAskedForInTheMomentOfADropDoesNotReachTheNextView) {
   std::shared_ptr<Operation> asked;
   int stops = 0;
   const auto ask_between = [&] {
-    if (++stops == 1) {  // all of this is read at once, and the stop is obeyed first
+    if (++stops == 1) {  // the loop takes all three messages at once, and handles the stop first
       dropped.engine->PostStop(epoch);
       dropped.engine->PostDropped("the sidecar was silent");
       world.Install({0, 1}, "Rejoin");

@@ -9,10 +9,10 @@ void StepGate::Obey(const std::map<uint64_t, bool>& armed) {
     const bool runs = epoch == connection_->view().epoch && connection_->active();
     if (is_armed) {
       boundary_.Arm(epoch);
-      // A worker that stands there already says so again: its first word may have been lost.
-      if (runs && user_waits()) Tell();
+      // A worker that stands there already says so again, because its first message may be lost.
+      if (runs && waits()) Tell();
     } else if (boundary_.Disarm(epoch)) {
-      // All stand at the boundary, so each may go on by itself.
+      // If this rank stands at the boundary all ranks do, so each may go on by itself.
       if (runs && connection_->view().train) Open();
     }
   }
@@ -28,9 +28,19 @@ void StepGate::Restart(uint64_t step) {
   info_->step = step;
 }
 
-void StepGate::Open() {
-  const View& view = connection_->view();
-  if (boundary_.Release(view.epoch, view.size())) users_->Notify();
+void StepGate::Open(bool begun) {
+  if (waits() && !begun) Rename();
+  if (boundary_.Release(ranks_.epoch, static_cast<int>(ranks_.workers.size()))) users_->Notify();
+}
+
+void StepGate::Rename() {
+  ranks_ = {connection_->view().epoch, connection_->view().workers};
+  info_->SetStepRanks(ranks_);
+}
+
+void StepGate::Adopt(StepRanks ranks) {
+  ranks_ = std::move(ranks);
+  info_->SetStepRanks(ranks_);
 }
 
 void StepGate::Fail(const Status& why) {

@@ -1,5 +1,6 @@
-// Holds a user who has ended a step until the gate opens. Where a planned change is to happen the
-// gate tells the sidecar that this rank stands at the boundary.
+// Holds a user who has ended a step until the gate opens, and knows whom the step's ranks mean. If
+// a planned change is to happen at this boundary, the gate first tells the sidecar that this rank
+// stands there, and opens in the next view or when the change is called off.
 //
 // Owner: the engine's loop. Thread rule: the engine's thread only.
 #pragma once
@@ -24,27 +25,36 @@ class StepGate {
       : connection_(connection), listener_(listener), users_(users), info_(info) {}
 
   uint64_t step() const { return boundary_.step(); }
-  // The user stands here, or has not been let in yet.
-  bool user_waits() const { return boundary_.standing() || !info_->entered; }
-  // The next boundary is the last one in this view. Below minReplicas every step is, until the job
-  // has enough workers again.
+  // This rank stands here, or its user has not been let in yet.
+  bool waits() const { return boundary_.standing() || !info_->entered; }
+  // The next boundary is the last one in this view: a planned change happens there, or the job is
+  // below minReplicas, so that the view doesn't train.
   bool closes() const {
     return boundary_.armed(connection_->view().epoch) || !connection_->view().train;
   }
 
-  // A planned change happens at the next boundary of the view of this epoch, or does not any more.
+  // Takes the newest orders of the sidecar, by the view's epoch: whether a planned change happens
+  // at that view's next boundary.
   void Obey(const std::map<uint64_t, bool>& armed);
-  // All ranks have ended the step; `operation` is null where the user has not asked for it.
+  // All ranks have ended the step; `operation` is null if this rank's user has not called step_end.
   void Reach(std::shared_ptr<Operation> operation);
-  // The state that this worker was given is that of the end of this step.
+  // This worker was given the state of the end of step number `step`.
   void Restart(uint64_t step);
   // Whether joiners were given state at this boundary.
   void set_synced(bool synced) { boundary_.set_synced(synced); }
-  // The sidecar hears that this rank stands at the boundary.
+  // Tells the sidecar that this rank stands at the boundary.
   void Tell() { listener_->OnBoundary(connection_->view().epoch, step()); }
-  // Lets the user that stands here go on in the view.
-  void Open();
-  // The user that stands here gets the error `why`.
+  // Begins a step, if this rank stands here or its user has not been let in. `begun`: others have
+  // begun it already, so its ranks are those of Adopt() and not the current view's.
+  void Open(bool begun = false);
+
+  // Whom the step's ranks mean. It moves where all ranks execute the same operation:
+  const StepRanks& ranks() const { return ranks_; }
+  // They mean the workers of the current view from here on.
+  void Rename();
+  // This is what they mean to ranks that have executed more.
+  void Adopt(StepRanks ranks);
+  // The step_end of the user that stands here, if there is one, returns `why`.
   void Fail(const Status& why);
 
  private:
@@ -54,6 +64,7 @@ class StepGate {
   EngineInfo* const info_;
 
   StepBoundary boundary_;
+  StepRanks ranks_;
 };
 
 }  // namespace ringmaster::engine

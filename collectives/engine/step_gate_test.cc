@@ -13,11 +13,12 @@ using Heard = std::vector<std::string>;
 class StepGateTest : public ::testing::Test {
  protected:
   void Enter(uint64_t epoch, bool train = true) {
-    View view;
+    WorkerView view;
     view.epoch = epoch;
     view.self = 0;
     view.train = train;
     view.peers.resize(2);
+    view.workers = {"a", "b"};
     ASSERT_TRUE(connection_.Connect(std::move(view)).ok());
     connection_.Activate();
     info_.entered = true;
@@ -41,15 +42,15 @@ class StepGateTest : public ::testing::Test {
 };
 
 TEST_F(StepGateTest, WhoHasEndedAStepWaitsUntilTheGateOpens) {
-  EXPECT_TRUE(gate_.user_waits()) << "it has not been let in";
+  EXPECT_TRUE(gate_.waits()) << "it has not been let in";
   Enter(5);
-  EXPECT_FALSE(gate_.user_waits());
+  EXPECT_FALSE(gate_.waits());
   const auto operation = EndStep();
-  EXPECT_TRUE(gate_.user_waits());
+  EXPECT_TRUE(gate_.waits());
   EXPECT_EQ(info_.step, 1u);
   EXPECT_FALSE(operation->done());
   gate_.Open();
-  EXPECT_FALSE(gate_.user_waits());
+  EXPECT_FALSE(gate_.waits());
   ASSERT_TRUE(operation->done());
   EXPECT_EQ(operation->step.epoch, 5u);
   EXPECT_EQ(operation->step.size, 2);
@@ -102,6 +103,41 @@ TEST_F(StepGateTest, BelowTheMinimumACancelledChangeOpensNothing) {
   EXPECT_FALSE(operation->done());
   gate_.Fail({RM_ERR_LEFT, "drained"});
   EXPECT_EQ(operation->status().code(), RM_ERR_LEFT);
+}
+
+TEST_F(StepGateTest, AStepsRanksAreThoseOfTheViewInWhichItBegan) {
+  Enter(5);
+  EndStep();
+  gate_.Open();
+  EXPECT_EQ(info_.step_ranks().epoch, 5u);
+  EXPECT_EQ(info_.step_ranks().workers, (std::vector<std::string>{"a", "b"}));
+  Enter(6);
+  gate_.Open();
+  EXPECT_EQ(info_.step_ranks().epoch, 5u) << "a fault within the step doesn't move them";
+  gate_.Rename();
+  EXPECT_EQ(info_.step_ranks().epoch, 6u);
+}
+
+TEST_F(StepGateTest, AStepThatEndsWithoutACallOfTheUserMovesItsRanksToo) {
+  Enter(5);
+  EndStep();
+  gate_.Open();
+  Enter(6);
+  gate_.Reach(nullptr);
+  EXPECT_TRUE(gate_.waits());
+  gate_.Open();
+  EXPECT_FALSE(gate_.waits());
+  EXPECT_EQ(info_.step_ranks().epoch, 6u);
+}
+
+TEST_F(StepGateTest, WhoBeginsAStepInWhichOthersAreTakesItsRanksFromThem) {
+  Enter(6);
+  const auto operation = EndStep();
+  gate_.Adopt({5, {"dead", "a", "b"}});
+  gate_.Open(/*begun=*/true);
+  EXPECT_EQ(info_.step_ranks().workers.front(), "dead");
+  EXPECT_EQ(operation->step.epoch, 5u);
+  EXPECT_EQ(operation->step.size, 3);
 }
 
 TEST_F(StepGateTest, WhoIsGivenStateIsAtTheStepThatTheStateIsOf) {

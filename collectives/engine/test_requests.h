@@ -1,4 +1,4 @@
-// Requests that tests of the engine make, and the wait for them.
+// Helpers for tests of the engine: they make requests and wait for the operations.
 #pragma once
 
 #include <gtest/gtest.h>

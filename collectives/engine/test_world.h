@@ -1,9 +1,9 @@
-// Ranks as threads for tests: real endpoints and communicators, engines, and a hand that plays the
-// sidecars' part.
+// A world for tests, in which ranks are threads: they have real endpoints, communicators and
+// engines, and the test plays the part of the sidecars.
 //
-// A fault is "call k of the view's communicator": every rank makes the same calls in the same
-// order, so the world can say exactly who has completed call k and who has not; afterwards the view
-// is dead for all.
+// A fault happens at call k of a view's communicator. Every rank makes the same calls in the same
+// order, so a test can say exactly which ranks complete call k and which don't; afterwards the view
+// is dead for all of them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,10 +31,11 @@ struct Fault {
 
 class TestWorld;
 
-// The real communicator, counted and cut off.
+// A real communicator whose calls are counted, and fail from the fault on.
 class CountingCommunicator : public Communicator {
  public:
-  // `calls`: made in this view; who else makes some counts them there too.
+  // `calls`: counts the calls made in this view, also those of other objects that share the
+  // counter.
   CountingCommunicator(TestWorld* world, int id, Fault fault, int* calls,
                        std::unique_ptr<Communicator> real)
       : world_(world), id_(id), fault_(std::move(fault)), calls_(calls), real_(std::move(real)) {}
@@ -46,9 +47,7 @@ class CountingCommunicator : public Communicator {
     return Call("allreduce", out, count * element::Size(dtype),
                 [&] { return real_->Allreduce(in, out, count, dtype, op); });
   }
-  Status Allgatherv(const void* send, void* recv, std::span<const size_t> bytes) override {
-    return Call("allgather", nullptr, 0, [&] { return real_->Allgatherv(send, recv, bytes); });
-  }
+  Status Allgatherv(const void* send, void* recv, std::span<const size_t> bytes) override;
   Status Broadcast(void* data, size_t bytes, int root) override {
     return Call("broadcast", rank() == root ? nullptr : data, bytes,
                 [&] { return real_->Broadcast(data, bytes, root); });
@@ -65,7 +64,7 @@ class CountingCommunicator : public Communicator {
   Status Barrier() override {
     return Call("barrier", nullptr, 0, [&] { return real_->Barrier(); });
   }
-  // Counted by themselves, because not all ranks make its calls.
+  // The subset's calls are counted apart, because not all ranks make them.
   Status Subset(std::span<const int> ranks, std::unique_ptr<Communicator>* out) override;
   void Abort(const std::string& why) override { real_->Abort(why); }
   const char* PathTo(int peer) const override { return real_->PathTo(peer); }
@@ -83,7 +82,7 @@ class CountingCommunicator : public Communicator {
   bool is_subset_ = false;
 };
 
-// One worker: what a process would be.
+// One worker, which would be a process outside of tests.
 class TestWorker : public EngineListener, public CommunicatorFactory {
  public:
   TestWorker(TestWorld* world, int id, bool has_state);
@@ -105,26 +104,26 @@ class TestWorker : public EngineListener, public CommunicatorFactory {
   TestWorld* const world;
   StateRegistry state;
 
-  // The engine's thread only: of the view that it is in.
-  int calls = 0;      // of its communicator, and others that count
-  int set_calls = 0;  // of its subsets, all together
+  // For the view that the worker is in; used by the engine's thread only.
+  int calls = 0;      // calls of its communicator, and of others that share the counter
+  int set_calls = 0;  // calls of all its subsets together
   Fault call_fault;
   uint64_t call_epoch = 0;
 
-  // guarded by world->mu
+  // Guarded by world->mu.
   uint64_t stopped = 0;
-  int stops = 0;                     // that it has answered
+  int stops = 0;                     // how many stops it has answered
   std::function<void()> on_stopped;  // called by the engine's thread, without the lock
   uint64_t boundary = 0;
   std::vector<uint64_t> installed_views;
-  std::map<uint64_t, int> broken;  // what it said of which view
+  std::map<uint64_t, int> broken;  // by epoch: the rank that OnBroken named
   int finished = 0;
   int rebuilt = 0;
   std::vector<job::Stall> stalls;
   int told_stalls = 0;
   std::vector<size_t> on_wire;  // elements of each allreduce of floats, in their order
 
-  // Last, so that the engine's thread has ended before the rest goes.
+  // Last members, so that the engine's thread has ended before the others are destroyed.
   std::unique_ptr<Endpoint> endpoint;
   std::unique_ptr<Engine> engine;
 };
@@ -138,8 +137,8 @@ class TestWorld {
  public:
   using MakeBackend = std::function<std::unique_ptr<Backend>(TestWorker*)>;
 
-  // `make_backend`: of each worker's engine; empty: CpuBackend. `fusion_bytes`: by id, 1 MiB for
-  // those that are not in it.
+  // `make_backend`: makes the backend of each worker's engine; empty: CpuBackend. `fusion_bytes`:
+  // by id; workers that are not in it have 1 MiB.
   explicit TestWorld(int workers, bool shm = true, StallLimits stall = {},
                      MakeBackend make_backend = {}, std::map<int, size_t> fusion_bytes = {})
       : shm(shm),
@@ -159,8 +158,8 @@ class TestWorld {
 
   static std::string NameOf(int id) { return "worker " + std::to_string(id); }
 
-  // The sidecars' part: all of `ids` stop what is older, then install a view of them. Waits for
-  // what can't fail.
+  // Does what the sidecars do before a new view: stops all views so far at the workers `ids`, and
+  // waits until they have answered. Returns the newest epoch that was stopped.
   uint64_t Stop(const std::vector<int>& ids) {
     const uint64_t epoch = next_epoch - 1;
     for (int id : ids) workers[id]->engine->PostStop(epoch);
@@ -172,8 +171,8 @@ class TestWorld {
     });
     return epoch;
   }
-  // A stop that is no news to anybody: once it is answered each of `ids` has done what its engine
-  // had begun.
+  // Posts a stop of epoch 0, which changes nothing. When it is answered each of `ids` has finished
+  // what its engine had begun.
   void StopNothing(const std::vector<int>& ids) {
     for (int id : ids) {
       TestWorker& worker = *workers[id];
@@ -185,9 +184,10 @@ class TestWorld {
       Await([&] { return worker.stops > before; });
     }
   }
+  // Posts a new view of the workers `ids`, whose ranks are in this order. Returns its epoch.
   uint64_t Install(const std::vector<int>& ids, const std::string& reason = "Bootstrap",
                    bool train = true, bool planned = false) {
-    View view;
+    WorkerView view;
     view.epoch = next_epoch++;
     view.parent = view.epoch - 1;
     view.reason = reason;
@@ -216,7 +216,7 @@ class TestWorld {
     ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(30), done)) << "waited too long";
   }
 
-  // Each rank stops before its next round, until they are released.
+  // Each rank waits before its next round until ReleaseRounds().
   void HoldRounds() {
     std::lock_guard lock(mu);
     holds = true;
@@ -243,8 +243,9 @@ class TestWorld {
   std::condition_variable changed;
   uint64_t next_epoch = (uint64_t{1} << 40) + 1;
   std::map<uint64_t, Fault> faults;  // by epoch; set before Install
-  // The same of calls that subsets make: for worlds in which those who make any make the same.
+  // The same for calls of subsets, in worlds in which all ranks that make such calls make the same.
   std::map<uint64_t, Fault> set_faults;
+  std::set<int> knows_no_step_ranks;  // ids; as a library that says no Holding::ranks_epoch
   std::map<uint64_t, std::set<int>>
       past_fault;  // guarded by mu: ids that have made the faulty call
   std::map<uint64_t, std::set<int>> past_set_fault;  // guarded by mu
@@ -286,8 +287,20 @@ inline Status CountingCommunicator::Call(const char* what, void* out, size_t byt
   world_->changed.notify_all();
   if (fault_.completes.contains(id_)) return status;
   if (out != nullptr && bytes > 0)
-    std::memset(out, 0xAB, bytes);  // undefined after a failure: nobody may use it
+    std::memset(out, 0xAB, bytes);  // undefined after a failure, so nobody may use it
   return moved;
+}
+
+inline Status CountingCommunicator::Allgatherv(const void* send, void* recv,
+                                               std::span<const size_t> bytes) {
+  // A view begins with the lengths of what the ranks say of themselves (ExchangeHoldings).
+  uint64_t length = 0;
+  if (*calls_ == 0 && world_->knows_no_step_ranks.contains(id_)) {
+    std::memcpy(&length, send, sizeof(length));
+    length -= sizeof(uint64_t);
+    send = &length;
+  }
+  return Call("allgather", nullptr, 0, [&] { return real_->Allgatherv(send, recv, bytes); });
 }
 
 inline void CountingCommunicator::NoteOnWire(size_t count) {

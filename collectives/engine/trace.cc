@@ -47,7 +47,7 @@ Names NamesOf(Kind kind) {
 
 bool IsSet(Trace::Clock::time_point at) { return at != Trace::Clock::time_point(); }
 
-// The library's own operations begin with a byte that isn't shown.
+// The names of the library's own operations begin with a byte that isn't shown.
 std::string_view Shown(const std::string& name) {
   std::string_view shown = name;
   if (!shown.empty() && shown.front() == kReservedPrefix) shown.remove_prefix(1);
@@ -99,7 +99,7 @@ void Trace::OperationEnds(const Response& response) {
         event->name = Shown(request.name);
         event->begin = begin;
         event->end = end;
-        // The tensors of one number are of one operation.
+        // Tensors with the same number belong to the same operation.
         event->numbers = {{{"number", static_cast<int64_t>(response.number)},
                            {"bytes", static_cast<int64_t>(request.bytes())},
                            {"process_set", request.process_set}}};
@@ -153,7 +153,7 @@ void Trace::StepEnds(uint64_t step) {
   step_ended_ = now;
 }
 
-void Trace::ViewBegins(const View& view) {
+void Trace::ViewBegins(const WorkerView& view) {
   view_.emplace();
   view_->row = Row::kViews;
   view_->what = "view";
@@ -165,7 +165,7 @@ void Trace::ViewBegins(const View& view) {
   RecordView();
 }
 
-// Also a timeline that begins later has the view that it begins in.
+// A timeline that begins later gets the view in which it begins, too.
 void Trace::RecordView() {
   if (!on() || !view_) return;
   if (const uint64_t newest = timeline_->number(); view_in_ != newest) {
@@ -176,25 +176,31 @@ void Trace::RecordView() {
 
 void Trace::Rebuilt(const RebuildTimes& times) {
   if (!on()) return;
-  auto end = times.end;  // one after the other
-  const struct {
-    const char* what;
-    double seconds;
-  } phases[] = {
-      {job::kResume, times.resume}, {job::kRedo, times.redo}, {job::kConnect, times.connect}};
-  for (const auto& phase : phases) {
-    const auto took =
-        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(phase.seconds));
-    timeline_->Record([&](Event* event) {
-      event->row = Row::kViews;
-      event->what = phase.what;
-      event->name = "for view " + ViewNumber(times.epoch);
-      event->begin = end - took;
-      event->end = end;
-      event->numbers = {{{"view", static_cast<int64_t>(times.epoch)}}};
-    });
-    end -= took;
-  }
+  const auto length = [](double seconds) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  };
+  // The phases follow each other, and the last one ends with the rebuild. The stop is a part of the
+  // decision, but a worker that is late may get the new view before it has stopped.
+  const auto redone = times.end - length(times.resume);
+  const auto connected = redone - length(times.redo);
+  const auto stopped = std::min(times.stop_asked + length(times.stop), times.decided);
+  if (times.noticed < times.decided) RecordPhase(job::kDecide, times, times.noticed, times.decided);
+  if (IsSet(times.stop_asked)) RecordPhase(job::kStop, times, times.stop_asked, stopped);
+  RecordPhase(job::kConnect, times, times.decided, connected);
+  RecordPhase(job::kRedo, times, connected, redone);
+  RecordPhase(job::kResume, times, redone, times.end);
+}
+
+void Trace::RecordPhase(const char* phase, const RebuildTimes& times, Clock::time_point begin,
+                        Clock::time_point end) {
+  timeline_->Record([&](Event* event) {
+    event->row = Row::kViews;
+    event->what = phase;
+    event->name = "for view " + ViewNumber(times.epoch);
+    event->begin = begin;
+    event->end = end;
+    event->numbers = {{{"view", static_cast<int64_t>(times.epoch)}}};
+  });
 }
 
 }  // namespace ringmaster::engine

@@ -10,15 +10,15 @@ namespace {
 
 constexpr int kWorkers = 4, kSteps = 2;
 
-// What became of the transfers that a worker took part in, by name, and whether its data is right.
+// How the transfers ended in which a worker took part, by name, and whether its data is right.
 struct Outcome {
   std::map<std::string, Status> by_name;
   bool right = true;
-  std::string error;  // of what else it did
+  std::string error;  // of the worker's other operations
 };
 
-// In each step every worker sends to the next one, and all reduce. One worker dies when it has come
-// to the n-th of its engine's points.
+// In each step every worker sends to the next one, and all reduce. One worker dies at the n-th
+// fault point that its engine reaches.
 class TransferDrill {
  public:
   TransferDrill(bool shm, int victim, int at)
@@ -93,8 +93,8 @@ class TransferDrill {
   std::vector<std::thread> threads_;
 };
 
-// A transfer between survivors is done, wherever another rank dies; one with the victim is done or
-// ends with its loss.
+// A transfer between survivors succeeds, wherever another rank dies; a transfer with the victim
+// succeeds or fails with RM_ERR_ROOT_LOST.
 void Check(const TransferDrill& drill, int victim, const std::vector<int>& left) {
   for (int id : left) {
     const Outcome& outcome = drill.outcomes[id];
@@ -132,8 +132,8 @@ TEST(RecoveryTest, TransfersGoOnBetweenSurvivorsWhereverAnotherRankDies) {
   }
 }
 
-// The view ends at each call of its communicator, for each subset of the ranks that have completed
-// that call, and all live: nothing may be lost, and each transfer is done once.
+// The view ends at each call of its communicator, for several subsets of the ranks that have
+// completed that call, and all ranks live. Nothing may be lost, and each transfer is done once.
 TEST(RecoveryTest, TransfersSurviveAViewThatEndsAtAnyCall) {
   for (bool shm : {true, false}) {
     int calls = 1 << 10;

@@ -22,7 +22,8 @@ INSTANTIATE_TEST_SUITE_P(Paths, TransferTest, ::testing::Values(true, false),
                          [](const auto& shm) { return shm.param ? "Shm" : "Tcp"; });
 
 TEST_P(TransferTest, TwoRanksNeedNoOther) {
-  // The others look whether somebody waits for them, also where nobody wants to hear of stalls.
+  // The other two ranks enter rounds although they have nothing to ask for, even if stalls are not
+  // watched for.
   TestWorld world(4, GetParam(),
                   GetParam() ? StallLimits{.tell = std::chrono::milliseconds(400)} : StallLimits{});
   Enter(&world, {0, 1, 2, 3});

@@ -1,5 +1,6 @@
-// Lends the engine a user's thread that waits in step_end or enter: state callbacks must run there,
-// not on the engine's (they take the interpreter's lock, and touch what the user's thread owns).
+// Lends the engine a user's thread that waits in step_end or enter. The state callbacks must run
+// there and not on the engine's thread, because they take the interpreter's lock and touch what the
+// user's thread owns.
 //
 // Thread rule: Run() from the engine's thread; Serve() from user threads.
 #pragma once
@@ -17,13 +18,14 @@ class UserTasks {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Hands `work` to the thread that serves and waits for it. False: Interrupt() of this epoch or a
-  // newer one came first; `work` may then still be running, so it must own what it uses.
+  // Hands `work` to a thread that is in Serve(), and waits until it is done. *result: what it has
+  // returned. False: an Interrupt() for this epoch or a newer one came first; `work` may then still
+  // be running, so it must own what it uses.
   bool Run(uint64_t epoch, std::function<Status()> work, Status* result);
-  // Runs tasks until `finished` is true (checked after each Notify()) or the deadline has passed
-  // (false).
+  // Runs tasks on the calling thread until `finished` returns true; it is called with the lock
+  // held, at least after each Notify(). False: the deadline has passed.
   bool Serve(const std::function<bool()>& finished, Clock::time_point deadline);
-  // Wakes those that serve, to look at `finished`.
+  // Wakes the threads in Serve(), so that they ask `finished` again.
   void Notify();
   // Ends every Run() for epochs up to this one, now and later.
   void Interrupt(uint64_t epoch);
@@ -37,8 +39,8 @@ class UserTasks {
 
   sync::Mutex mu_;
   sync::CondVar changed_;
-  std::shared_ptr<Task> waiting_ GUARDED_BY(mu_);
-  uint64_t interrupted_ GUARDED_BY(mu_) = 0;  // views up to this epoch
+  std::shared_ptr<Task> waiting_ GUARDED_BY(mu_);  // null: no task waits for a thread
+  uint64_t interrupted_ GUARDED_BY(mu_) = 0;       // views up to this epoch
 };
 
 }  // namespace ringmaster::engine

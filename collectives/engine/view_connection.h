@@ -1,15 +1,15 @@
-// The view that this worker is in, and whether it is connected in it: from the view's coming until
-// it is stopped, has broken, or goes on without this worker.
+// The view that this worker is in, and whether the worker is connected in it: from the arrival of
+// the view until it is stopped, has broken, or goes on without this worker.
 //
-// Owner: the engine's loop. Thread rule: the engine's thread only. What other threads may end is
-// the HostCommunicator's.
+// Owner: the engine's loop. Thread rule: the engine's thread only. Other threads abort a view
+// through HostCommunicator.
 #pragma once
 
 #include <cstdint>
 
 #include "collectives/engine/engine_listener.h"
 #include "collectives/engine/host_communicator.h"
-#include "collectives/engine/view.h"
+#include "collectives/engine/worker_view.h"
 
 namespace ringmaster::engine {
 
@@ -20,7 +20,7 @@ class ViewConnection {
       : host_(host), factory_(factory), listener_(listener) {}
 
   // The newest view that has come, even when it is over. Its epoch is 0 before the first one.
-  const View& view() const { return view_; }
+  const WorkerView& view() const { return view_; }
   // Connected, and all ranks stand at the same point: operations may run.
   bool active() const { return active_; }
   // Null: not connected. Valid until Connect() or Leave().
@@ -28,34 +28,36 @@ class ViewConnection {
 
   // False: the view is not newer than the newest that has come, or it must never be used again.
   bool Takes(uint64_t epoch) const;
-  // Gives up the view there is and connects `view`, which lists this worker. On success operations
-  // have to wait for Activate() still.
-  Status Connect(View view);
+  // Gives up the current view and connects `view`, which lists this worker. After it the recovery
+  // may use communicator(); operations have to wait for Activate(). Errors as
+  // HostCommunicator::Connect.
+  Status Connect(WorkerView view);
   void Activate() { active_ = true; }
   // A view has come that doesn't list this worker.
   void PassBy(uint64_t epoch) { view_.epoch = epoch; }
 
-  // Nothing runs any more and the connections are closed; the view may still be named.
+  // Closes the connections. view() keeps the view that was left.
   void Leave();
-  // No view up to `epoch` will be used again. True: that ends the current view.
+  // No view up to `epoch` will be used again. True: the current view is one of them, so the caller
+  // has to leave it.
   bool Stop(uint64_t epoch);
-  // The others may go on in the view without this worker. If the sidecar sends the same view again,
-  // this worker is not in it.
+  // This worker was dropped, and the others may go on in the view without it. So it must not use
+  // this view again, even if the sidecar sends it again.
   void Forgo() { Stop(view_.epoch); }
 
-  // The view has failed at this worker, or could not be connected: ends what runs in it. Where
-  // another view helps and the sidecar has not ended this one, tells the listener that it broke.
-  // False: no other view helps, and `why` ends this worker.
+  // The view has failed at this worker, or could not be connected: ends what runs in it. If another
+  // view can help, and the sidecar has not stopped this one, it tells the listener that the view
+  // broke. False: no other view can help, so `why` ends this worker's part in the job.
   bool Break(const Status& why);
 
  private:
-  CommunicatorOptions OptionsFor(const View& view);
+  CommunicatorOptions OptionsFor(const WorkerView& view);
 
   HostCommunicator* const host_;
   CommunicatorFactory* const factory_;
   EngineListener* const listener_;
 
-  View view_;
+  WorkerView view_;
   bool active_ = false;
   int broken_link_ = -1;  // the other end of the connection that broke first; -1: none is known
   uint64_t stopped_epoch_ = 0;  // views up to this one are never used again

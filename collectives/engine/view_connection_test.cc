@@ -12,13 +12,13 @@ using Heard = std::vector<std::string>;
 
 class ViewConnectionTest : public ::testing::Test {
  protected:
-  static View ViewOf(uint64_t epoch) {
-    View view;
+  static WorkerView ViewOf(uint64_t epoch) {
+    WorkerView view;
     view.epoch = epoch;
     view.self = 0;
     return view;
   }
-  // A view that runs.
+  // Connects and activates a view.
   void Enter(uint64_t epoch) {
     ASSERT_TRUE(connection_.Connect(ViewOf(epoch)).ok());
     connection_.Activate();

@@ -32,13 +32,13 @@ class ViewRanks {
 
   size_t size() const { return workers_.size(); }
   const std::string& WorkerAt(int rank) const { return workers_[static_cast<size_t>(rank)]; }
-  // -1: not in the view, or none.
+  // -1: the worker is not in the view, or `worker` is empty.
   int RankOf(const std::string& worker) const {
     const auto found = std::find(workers_.begin(), workers_.end(), worker);
     return worker.empty() || found == workers_.end() ? -1
                                                      : static_cast<int>(found - workers_.begin());
   }
-  // Ascending.
+  // The ranks of a process set's members, ascending; of set 0, all ranks.
   const std::vector<int>& OfSet(int32_t process_set) {
     const auto [found, is_new] = of_set_.try_emplace(process_set);
     for (size_t rank = 0; is_new && rank < workers_.size(); ++rank) {
@@ -46,8 +46,8 @@ class ViewRanks {
     }
     return found->second;
   }
-  // Those that take part in this operation, ascending: of a transfer those of the two that are in
-  // the view and in the set.
+  // The ranks that take part in this operation, ascending. For a transfer: those of its two workers
+  // that are in the view and in the set.
   const std::vector<int>& Of(const Request& request) {
     if (request.kind != Kind::kTransfer) return OfSet(request.process_set);
     const auto [found, is_new] = of_transfer_.try_emplace({request.process_set, request.members});
@@ -70,9 +70,9 @@ class ViewRanks {
  private:
   const SetTable* const sets_;
   std::vector<std::string> workers_;  // by rank
-  // Both are made when asked for.
+  // Both maps are filled when a set or transfer is first asked for.
   std::map<int32_t, std::vector<int>> of_set_;
-  // By process set, and by the two workers of a transfer.
+  // By process set, and the two workers of the transfer.
   std::map<std::pair<int32_t, std::vector<std::string>>, std::vector<int>> of_transfer_;
 };
 

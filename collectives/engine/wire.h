@@ -1,5 +1,5 @@
-// Bytes that ranks of one job exchange: little-endian, length-prefixed, never larger than what was
-// read.
+// Writes and reads the messages that the ranks of a job exchange. Numbers have the machine's byte
+// order (little-endian); strings have their length first.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,8 @@ class ByteWriter {
   std::vector<std::byte> bytes_;
 };
 
-// Reads what ByteWriter wrote. After the end everything reads as zero and ok() is false.
+// Reads what ByteWriter has written. A read beyond the end gives zero or an empty string, and from
+// then on ok() is false.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -53,6 +54,7 @@ class ByteReader {
     return std::string(reinterpret_cast<const char*>(bytes_.data() + at_ - size), size);
   }
   bool ok() const { return ok_; }
+  bool at_end() const { return at_ == bytes_.size(); }
 
  private:
   bool Take(size_t size) {

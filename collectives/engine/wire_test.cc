@@ -5,7 +5,7 @@
 namespace ringmaster::engine {
 namespace {
 
-// Another version's rank may send one, and a broken one anything.
+// A rank with another version of the library may send such a code, and a broken rank may send any.
 TEST(WireTest, AStatusCodeThatNobodyKnowsIsADefectElsewhere) {
   for (const std::uint32_t code : {14U, 0xff00U, 0xffffffffU}) {
     ByteWriter out;

@@ -1,9 +1,10 @@
 // Measures where this worker's time goes (job::WorkerTimes says what each figure means).
 //
-// Between the moment at which something is asked for and the moment at which it runs, the worker
-// waits for the others; operations run one after the other, so the three never overlap here.
+// The worker waits for the others between the moment at which an operation is asked for and the
+// moment at which it runs. Operations run one after the other, so at each moment the worker is
+// idle, waiting or running.
 //
-// Thread rule: any thread; the time is handed in.
+// Thread rule: any thread; the caller gives the time.
 #pragma once
 
 #include <chrono>
@@ -19,17 +20,19 @@ class WorkMeter {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The worker is in a view. Only the first call counts.
+  // The worker is in a view, so its time counts from now on. Only the first call counts.
   void Begin(Clock::time_point now);
   // Something has been asked for.
   void Asked(Clock::time_point now);
   // An operation begins to run.
   void Runs(Clock::time_point now);
-  // The operation has ended. `more`: other operations have been asked for and wait.
+  // The operation has ended; its tensors had `bytes` bytes. `more`: other operations have been
+  // asked for and wait.
   void Ran(Clock::time_point now, uint64_t bytes, bool more);
-  // No operation is asked for any more: all have failed, or the one that ran has.
+  // No operation waits or runs any more.
   void Clear(Clock::time_point now);
-  // A thread of the script stands still in a call; several may at the same time.
+  // A thread of the script begins to wait in a call, or has ended its wait. Several threads may
+  // wait at the same time.
   void Blocks(Clock::time_point now);
   void Unblocks(Clock::time_point now);
 
@@ -38,7 +41,7 @@ class WorkMeter {
  private:
   enum class Now { kIdle, kWaiting, kRunning };
 
-  // Counts the time since the last change for what was then, and goes on to `next`.
+  // Adds the time since the last change to the state that lasted until now, and goes on to `next`.
   void Change(Now next, Clock::time_point now) REQUIRES(mu_);
 
   mutable sync::Mutex mu_;
@@ -46,7 +49,7 @@ class WorkMeter {
   Now state_ GUARDED_BY(mu_) = Now::kIdle;
   Clock::time_point changed_ GUARDED_BY(mu_);
   int blocked_threads_ GUARDED_BY(mu_) = 0;
-  Clock::time_point blocked_since_ GUARDED_BY(mu_);  // while there are any
+  Clock::time_point blocked_since_ GUARDED_BY(mu_);  // while blocked_threads_ > 0
   Clock::duration blocked_ GUARDED_BY(mu_){0};
   Clock::duration waiting_ GUARDED_BY(mu_){0};
   Clock::duration running_ GUARDED_BY(mu_){0};

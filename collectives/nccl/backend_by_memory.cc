@@ -32,7 +32,7 @@ Status BackendByMemory::MakeOnGpu() {
     return {RM_ERR_UNAVAILABLE, "the others' tensors lie in GPUs' memory, and here " + gpu.no_cuda};
   }
   const int device = gpu.devices > 0 ? device_ % gpu.devices : 0;
-  on_gpu_ = std::make_unique<NcclBackend>(gpu, &on_host_, device, limits_);
+  on_gpu_ = std::make_unique<NcclBackend>(gpu, &on_host_, device, limits_, needs_nccl_);
   on_gpu_->Install(host_, workers_);
   sync::MutexLock lock(&mu_);
   to_abort_ = on_gpu_.get();

@@ -1,5 +1,6 @@
-// The backend of a worker that may have tensors in both memories: what lies in the host's goes to
-// CpuBackend, what lies in a GPU's to NcclBackend. All ranks have agreed on which it is.
+// The backend of a worker that may have tensors in both memories: operations on tensors in the
+// host's memory go to CpuBackend, those on tensors in a GPU's memory to NcclBackend. All ranks have
+// agreed on which it is.
 //
 // The GPU's libraries are looked for when the first such tensor comes.
 //
@@ -19,9 +20,11 @@ namespace ringmaster::nccl {
 
 class BackendByMemory : public engine::Backend {
  public:
-  // `gpu`: finds what there is; called once at most. `device`: as NcclBackend's.
-  BackendByMemory(std::function<const Gpu&()> gpu, int device, Limits limits)
-      : find_gpu_(std::move(gpu)), device_(device), limits_(limits) {}
+  // `gpu` finds the GPU libraries. It is called when an operation on a GPU comes and there is no
+  // NcclBackend yet. The others are as for NcclBackend.
+  BackendByMemory(std::function<const Gpu&()> gpu, int device, WaitLimits limits,
+                  bool needs_nccl = false)
+      : find_gpu_(std::move(gpu)), device_(device), limits_(limits), needs_nccl_(needs_nccl) {}
 
   void ExpectView(bool planned) override {
     if (on_gpu_ != nullptr) on_gpu_->ExpectView(planned);
@@ -49,15 +52,17 @@ class BackendByMemory : public engine::Backend {
 
   const std::function<const Gpu&()> find_gpu_;
   const int device_;
-  const Limits limits_;
+  const WaitLimits limits_;
+  const bool needs_nccl_;
   engine::CpuBackend on_host_;
-  engine::Backend* last_ = &on_host_;  // what has executed last
+  engine::Backend* last_ = &on_host_;  // which of the two has executed last
   Communicator* host_ = nullptr;       // null: no view
   std::vector<std::string> workers_;
 
   sync::Mutex mu_;
   // Made on the engine's thread, which reads it without the lock.
   std::unique_ptr<NcclBackend> on_gpu_;
+  // The same backend, for Abort().
   NcclBackend* to_abort_ GUARDED_BY(mu_) = nullptr;
   uint64_t aborted_epoch_ GUARDED_BY(mu_) = 0;
 };

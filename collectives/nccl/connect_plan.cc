@@ -11,8 +11,8 @@ constexpr uint64_t kFnvBegin = 14695981039346656037u, kFnvFactor = 1099511628211
 
 uint64_t Mix(uint64_t hash, unsigned char byte) { return (hash ^ byte) * kFnvFactor; }
 
-// NCCL's ranks keep their order when it shrinks. Where the view's are in another one (a rank that
-// was free was given to another worker), only a new communicator has the same.
+// A communicator that is shrunk keeps the order of its ranks. If the ranks of the view are in
+// another order (a rank that was free was given to another worker), a new communicator is needed.
 bool SameOrder(std::span<const ConnectFacts> by_rank) {
   return std::is_sorted(by_rank.begin(), by_rank.end(),
                         [](const auto& a, const auto& b) { return a.rank < b.rank; });
@@ -21,7 +21,7 @@ bool SameOrder(std::span<const ConnectFacts> by_rank) {
 bool AllHaveTheSame(std::span<const ConnectFacts> by_rank) {
   const ConnectFacts& first = by_rank.front();
   return first.size > 0 && std::all_of(by_rank.begin(), by_rank.end(), [&](const auto& facts) {
-           return facts.lineage == first.lineage && facts.size == first.size;
+           return facts.origin == first.origin && facts.size == first.size;
          });
 }
 
@@ -47,13 +47,21 @@ Status PlanConnect(std::span<const ConnectFacts> by_rank, ConnectPlan* plan) {
                                  VersionText(by_rank[rank].version) + " on rank " +
                                  std::to_string(rank) + ": all workers need the same version"};
   }
+  for (size_t rank = 0; rank < by_rank.size(); ++rank) {
+    if (by_rank[rank].failed < kMostFailedConnects) continue;
+    *plan = {.how = ConnectPlan::How::kHost,
+             .why = "rank " + std::to_string(rank) + " had no NCCL communicator in " +
+                    std::to_string(by_rank[rank].failed) + " views one after the other"};
+    return {};
+  }
   if (!AllHaveTheSame(by_rank) || !SameOrder(by_rank)) return {};
   const bool any_revoked =
       std::any_of(by_rank.begin(), by_rank.end(), [](const auto& f) { return f.revoked != 0; });
   if (by_rank.size() == static_cast<size_t>(first.size)) {
-    // The same workers in a new view. What has been revoked serves nobody any more; and where one
-    // rank has launched what another hasn't (a broadcast's root needs nobody to be done), the next
-    // call of the one would meet the last call of the other.
+    // The same workers are in the new view. A communicator that was revoked can't be used any more.
+    // Nor can one on which one rank has launched what another hasn't (the root of a broadcast may
+    // complete it without the others): the next call of the one would meet the last call of the
+    // other.
     const bool level = std::all_of(by_rank.begin(), by_rank.end(), [&](const auto& facts) {
       return facts.launched == first.launched;
     });
@@ -63,7 +71,7 @@ Status PlanConnect(std::span<const ConnectFacts> by_rank, ConnectPlan* plan) {
   if (first.version < kFirstShrink) return {};
   plan->how = ConnectPlan::How::kShrink;
   plan->revoke = any_revoked;
-  // What was revoked runs nothing any more, and what everybody has left by plan never did.
+  // Nothing runs on a communicator that was revoked, nor on one that no fault has come upon.
   plan->abort = !any_revoked && std::any_of(by_rank.begin(), by_rank.end(),
                                             [](const auto& f) { return f.faults != 0; });
   for (int rank = 0; rank < first.size; ++rank) {
@@ -74,13 +82,13 @@ Status PlanConnect(std::span<const ConnectFacts> by_rank, ConnectPlan* plan) {
   return {};
 }
 
-uint64_t LineageOf(std::span<const char> id) {
+uint64_t OriginOf(std::span<const char> id) {
   uint64_t hash = kFnvBegin;
   for (char byte : id) hash = Mix(hash, static_cast<unsigned char>(byte));
   return hash;
 }
 
-uint64_t LineageOf(uint64_t parent, std::span<const int> excluded) {
+uint64_t OriginOf(uint64_t parent, std::span<const int> excluded) {
   uint64_t hash = parent;
   for (int rank : excluded) {
     for (int shift = 0; shift < 32; shift += 8) {

@@ -10,11 +10,11 @@ namespace {
 using How = ConnectPlan::How;
 using ::testing::HasSubstr;
 
-constexpr uint64_t kLineage = 77;
+constexpr uint64_t kOrigin = 77;
 
-// A rank of a communicator of four.
+// What a rank tells that had a communicator of four.
 ConnectFacts Had(int rank, int version = kFirstRevoke) {
-  return {.version = version, .rank = rank, .size = 4, .lineage = kLineage};
+  return {.version = version, .rank = rank, .size = 4, .origin = kOrigin};
 }
 ConnectFacts HadNone(int version = kFirstRevoke) { return {.version = version}; }
 
@@ -59,7 +59,7 @@ TEST(ConnectPlanTest, AnEarlierNcclMakesANewOne) {
 TEST(ConnectPlanTest, AJoinerOrOneThatGaveItsUpMeansANewOne) {
   EXPECT_EQ(PlanOf({Had(0), Had(1), HadNone()}).how, How::kInit);
   ConnectFacts other = Had(1);
-  other.lineage = kLineage + 1;
+  other.origin = kOrigin + 1;
   EXPECT_EQ(PlanOf({Had(0), other}).how, How::kInit);
 }
 
@@ -86,6 +86,16 @@ TEST(ConnectPlanTest, WithoutNcclOnOneRankAllUseTheHost) {
   EXPECT_THAT(plan.why, HasSubstr("rank 1"));
 }
 
+TEST(ConnectPlanTest, WhereARankHasFailedTwiceAllUseTheHost) {
+  ConnectFacts failed = HadNone();
+  failed.failed = 1;
+  EXPECT_EQ(PlanOf({HadNone(), failed}).how, How::kInit);
+  failed.failed = 2;
+  const ConnectPlan plan = PlanOf({HadNone(), failed});
+  EXPECT_EQ(plan.how, How::kHost);
+  EXPECT_THAT(plan.why, HasSubstr("rank 1 had no NCCL communicator in 2 views"));
+}
+
 TEST(ConnectPlanTest, DifferentVersionsAreAnErrorThatNamesThem) {
   ConnectPlan plan;
   const Status status =
@@ -94,11 +104,11 @@ TEST(ConnectPlanTest, DifferentVersionsAreAnErrorThatNamesThem) {
   EXPECT_THAT(status.message(), HasSubstr("2.27.3 on rank 0 and 2.32.3 on rank 1"));
 }
 
-TEST(ConnectPlanTest, LineageTellsCommunicatorsApart) {
+TEST(ConnectPlanTest, OriginTellsCommunicatorsApart) {
   const char id[] = "an id";
-  const uint64_t made = LineageOf(id);
-  EXPECT_NE(LineageOf(made, std::vector<int>{1}), LineageOf(made, std::vector<int>{2}));
-  EXPECT_NE(LineageOf(made, std::vector<int>{1}), made);
+  const uint64_t made = OriginOf(id);
+  EXPECT_NE(OriginOf(made, std::vector<int>{1}), OriginOf(made, std::vector<int>{2}));
+  EXPECT_NE(OriginOf(made, std::vector<int>{1}), made);
 }
 
 }  // namespace

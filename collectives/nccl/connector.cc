@@ -1,31 +1,55 @@
 #include "collectives/nccl/connector.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 namespace ringmaster::nccl {
 namespace {
 
-// A network that fails now and then is worth another view; one that never works isn't.
-constexpr int kMostFailedConnects = 3;
+// The communicator was made while this worker had no tensor and its device was a guess. To make
+// another one takes all ranks, which come together for that in a new view.
+Status CheckDevice(const NcclLink* link, int device) {
+  if (link == nullptr || link->device() == device) return {};
+  return {RM_ERR_EPOCH_MOVED, "this worker's tensors lie on GPU " + std::to_string(device) +
+                                  ", and its communicator was made on GPU " +
+                                  std::to_string(link->device()) + ", before it had any"};
+}
 
 }  // namespace
 
-Status Connector::Connect(RankGroup* ranks) {
-  if (ranks->group->connected()) return {};
-  const Status connected = ranks->group->Connect(ranks->host, view_->Asker());
-  if (connected.ok()) {
-    failed_ = 0;
-    if (ranks->group->link() == nullptr && !said_why_) {
-      said_why_ = true;
-      std::fprintf(stderr, "ringmaster: tensors on GPUs go through the host's memory: %s\n",
-                   ranks->group->why_on_host().c_str());
-    }
+void Connector::Install(std::vector<std::string> workers) {
+  std::sort(workers.begin(), workers.end());
+  if (workers != workers_) failures_.clear();
+  workers_ = std::move(workers);
+}
+
+Status Connector::Connect(RankGroup* ranks, int device) {
+  if (ranks->group->connected()) return CheckDevice(ranks->group->link(), device);
+  Failures& failures = failures_[ranks->set];
+  const Status connected =
+      ranks->group->Connect(ranks->host, device, &failures.in_a_row, view_->Asker());
+  if (connected.ok()) return CheckLink(*ranks, failures);
+  if (!view_->over()) failures = {failures.in_a_row + 1, connected.message()};
+  return connected;
+}
+
+// The failures are counted on as long as the ranks use the host's memory because of them.
+Status Connector::CheckLink(const RankGroup& ranks, const Failures& failures) {
+  if (ranks.group->link() != nullptr) {
+    failures_.erase(ranks.set);
+    said_.clear();
     return {};
   }
-  if (view_->over() || ++failed_ < kMostFailedConnects) return connected;
-  return {RM_ERR_INTERNAL,
-          connected.message() + ", in " + std::to_string(failed_) + " views one after the other"};
+  const std::string why =
+      ranks.group->why_on_host() +
+      (failures.last.empty() ? "" : "; here the last reason was " + failures.last);
+  if (needs_nccl_) return {RM_ERR_INTERNAL, "the job's collectives.backend is Nccl: " + why};
+  if (std::exchange(said_, why) == why) return {};
+  std::fprintf(stderr, "ringmaster: tensors on GPUs go through the host's memory: %s\n",
+               why.c_str());
+  return {};
 }
 
 }  // namespace ringmaster::nccl

@@ -10,7 +10,8 @@ using engine::Buffer;
 
 namespace {
 
-// Until the process ends. They stay reachable, so that who looks for leaks sees that they are none.
+// Holds the buffers until the process ends. They stay reachable, so that a leak checker doesn't
+// report them.
 void HoldForEver(const std::vector<std::shared_ptr<Buffer>>& buffers) {
   struct Abandoned {
     sync::Mutex mu;

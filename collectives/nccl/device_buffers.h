@@ -1,5 +1,5 @@
-// Buffers of the operations that are on their way: what is enqueued on the device reads and writes
-// them, so they are held until it has come to rest.
+// The buffers of operations in progress. What is enqueued on the device reads and writes them, so
+// they are held until all of that has run.
 //
 // Thread rule: the engine's.
 #pragma once
@@ -15,25 +15,25 @@
 
 namespace ringmaster::nccl {
 
-// `where`: "on the GPU", for example.
+// RM_ERR_OUT_OF_MEMORY with a message. `where`: "on the GPU", for example.
 Status NoMemory(uint64_t bytes, const char* where);
 
 class DeviceBuffers {
  public:
   explicit DeviceBuffers(std::shared_ptr<CudaApi> cuda) : pool_(std::move(cuda)) {}
 
-  // On the device. Null: there is no memory.
+  // A buffer on the device; null: there is no memory.
   std::shared_ptr<engine::Buffer> Take(uint64_t bytes);
   Status TakeFor(engine::Part* part, uint64_t bytes);
   // Holds a buffer on the host that this class has not made.
   void Hold(std::shared_ptr<engine::Buffer> buffer) { in_use_.push_back(std::move(buffer)); }
-  // All that was enqueued has run.
+  // To be called when all that was enqueued has run.
   void LetGo() { in_use_.clear(); }
-  // Nobody will ever know whether all has run: what still runs may write to these buffers, so they
-  // are never used again.
+  // To be called when it will never be known whether all has run. What still runs may write to
+  // these buffers, so they are never used again.
   void Abandon();
-  // Another device is used from now on.
-  void FreeUnused() { pool_.FreeUnused(); }
+  // Buffers are on this device from now on.
+  void Use(int device) { pool_.Use(device); }
 
  private:
   DevicePool pool_;

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/nccl/on_device.h"
+
 namespace ringmaster::nccl {
 namespace {
 
@@ -20,6 +22,17 @@ DevicePool::~DevicePool() {
   kept_->FreeAll();
 }
 
+void DevicePool::Use(int device) {
+  std::vector<std::byte*> unused;
+  int before = 0;
+  {
+    sync::MutexLock lock(&kept_->mu);
+    before = std::exchange(kept_->in_use, device);
+    if (before != device) unused = kept_->TakeAll();
+  }
+  kept_->Free(before, unused);
+}
+
 std::shared_ptr<engine::Buffer> DevicePool::Get(size_t bytes) {
   size_t capacity = (std::max<size_t>(bytes, 1) + kGrain - 1) / kGrain * kGrain;
   std::byte* data = kept_->Take(&capacity);
@@ -29,8 +42,11 @@ std::shared_ptr<engine::Buffer> DevicePool::Get(size_t bytes) {
     if (data == nullptr) kept_->FreeAll();
   }
   if (data == nullptr) return nullptr;
-  return engine::Buffer::Adopt(
-      data, capacity, [kept = kept_](std::byte* at, size_t size) { kept->Release(at, size); });
+  sync::MutexLock lock(&kept_->mu);
+  return engine::Buffer::Adopt(data, capacity,
+                               [kept = kept_, device = kept_->in_use](std::byte* at, size_t size) {
+                                 kept->Release(at, size, device);
+                               });
 }
 
 std::byte* DevicePool::Kept::Take(size_t* capacity) {
@@ -43,16 +59,25 @@ std::byte* DevicePool::Kept::Take(size_t* capacity) {
   return data;
 }
 
-void DevicePool::Kept::Release(std::byte* data, size_t capacity) {
+// A buffer of a device that is not in use any more is freed at once: the guess that it was the
+// right one was wrong, so nothing runs there.
+void DevicePool::Kept::Release(std::byte* data, size_t capacity, int device) {
   {
     sync::MutexLock lock(&mu);
     if (abandoned) return;
-    if (!closed) {
+    if (!closed && device == in_use) {
       free.emplace(capacity, data);
       return;
     }
   }
-  (void)cuda->Free(data);
+  Free(device, {data});
+}
+
+void DevicePool::Kept::Free(int device, const std::vector<std::byte*>& blocks) {
+  if (blocks.empty()) return;
+  RunOnDevice(cuda.get(), device, [&] {
+    for (std::byte* data : blocks) (void)cuda->Free(data);
+  });
 }
 
 void DevicePool::Kept::Abandon() {
@@ -61,13 +86,22 @@ void DevicePool::Kept::Abandon() {
   free.clear();
 }
 
+std::vector<std::byte*> DevicePool::Kept::TakeAll() {
+  std::vector<std::byte*> all;
+  for (const auto& [capacity, data] : free) all.push_back(data);
+  free.clear();
+  return all;
+}
+
 void DevicePool::Kept::FreeAll() {
-  std::multimap<size_t, std::byte*> all;
+  std::vector<std::byte*> all;
+  int device = 0;
   {
     sync::MutexLock lock(&mu);
-    all.swap(free);
+    all = TakeAll();
+    device = in_use;
   }
-  for (const auto& [capacity, data] : all) (void)cuda->Free(data);
+  Free(device, all);
 }
 
 }  // namespace ringmaster::nccl

@@ -21,7 +21,7 @@ struct Gpu {
   std::shared_ptr<NcclApi> nccl;
   std::string no_nccl;
 
-  // NCCL can be used.
+  // OK if NCCL can be used; else RM_ERR_UNAVAILABLE with the reason.
   Status Check() const {
     if (cuda == nullptr) return {RM_ERR_UNAVAILABLE, no_cuda};
     if (nccl == nullptr) return {RM_ERR_UNAVAILABLE, no_nccl};
@@ -29,7 +29,7 @@ struct Gpu {
   }
 };
 
-// Of this machine. The first call looks for the libraries.
+// What this machine has. The first call looks for the libraries.
 const Gpu& ThisMachinesGpu();
 
 }  // namespace ringmaster::nccl

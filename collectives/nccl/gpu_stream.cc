@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "collectives/nccl/on_device.h"
+
 namespace ringmaster::nccl {
 
 Status StatusOf(CudaApi* cuda, CudaResult result, const std::string& what) {
@@ -11,7 +13,8 @@ Status StatusOf(CudaApi* cuda, CudaResult result, const std::string& what) {
 }
 
 GpuStream::~GpuStream() {
-  if (!runs_) Destroy();  // what hangs would hang that as well
+  // What hangs on the stream would make its destruction hang, too.
+  if (!runs_ && stream_ != nullptr) RunOnDevice(cuda_.get(), device_, [this] { Destroy(); });
 }
 
 void GpuStream::Destroy() {
@@ -21,7 +24,8 @@ void GpuStream::Destroy() {
 }
 
 Status GpuStream::Use(int device) {
-  if (Status s = StatusOf(cuda_.get(), cuda_->SetDevice(device), "using the device"); !s.ok())
+  if (Status s = StatusOf(cuda_.get(), EnterDevice(cuda_.get(), device), "using the device");
+      !s.ok())
     return s;
   if (std::exchange(device_, device) != device && !runs_) Destroy();
   if (stream_ == nullptr) {

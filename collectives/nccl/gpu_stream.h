@@ -18,23 +18,24 @@ Status StatusOf(CudaApi* cuda, CudaResult result, const std::string& what);
 class GpuStream {
  public:
   explicit GpuStream(std::shared_ptr<CudaApi> cuda) : cuda_(std::move(cuda)) {}
-  // What still runs is left to itself.
+  // If something still runs, the stream and its event are leaked.
   ~GpuStream();
   GpuStream(const GpuStream&) = delete;
   GpuStream& operator=(const GpuStream&) = delete;
 
-  // Makes `device` the calling thread's; the stream is on it.
-  Status Use(int device);  // not while something runs on another one
+  // Makes `device` the device of the calling thread, with the stream on it. Not to be called while
+  // something runs on another device.
+  Status Use(int device);
   void* get() const { return stream_; }
 
-  // What is enqueued from now on waits for this event of the caller's; null: for nothing.
+  // What is enqueued from now on waits for this event of the caller's; null: it waits for nothing.
   Status WaitFor(const void* event);
-  // From and to host or device. Host memory that isn't pinned may make the call itself wait for
-  // what is enqueued before.
+  // Copies between host and device in any direction. If host memory that isn't pinned is involved,
+  // the call itself may wait for what is enqueued before it.
   Status Copy(void* to, const void* from, size_t bytes);
-  // From now on Ended() is about everything that has been enqueued so far.
+  // Ended() then tells about everything that has been enqueued until now.
   Status Mark();
-  // How the marked work has ended; nothing: it still runs.
+  // How the marked work has ended; no value: it still runs.
   std::optional<Status> Ended();
   // Something was marked and has not been seen to have ended.
   bool runs() const { return runs_; }

@@ -1,5 +1,5 @@
 // Workers of a TestWorld whose tensors lie on fake GPUs. NCCL's launches and connects count as
-// calls of the view, like those of the host's communicator: so a fault can be at any of them.
+// calls of the view, like those of the host's communicator, so a fault can be at any of them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,8 +24,10 @@ class GpuTestWorld {
   struct Options {
     int version = kAllThereIs;
     std::set<int> without_nccl = {};  // ids
-    Limits limits = {};
+    WaitLimits limits = {};
     bool shm = true;
+    bool needs_nccl = false;
+    bool own_devices = false;  // worker n uses device n; else all use 0
   };
 
   explicit GpuTestWorld(int workers) : GpuTestWorld(workers, Options()) {}
@@ -36,15 +38,21 @@ class GpuTestWorld {
   ~GpuTestWorld() {
     for (auto& worker : world.workers) worker->engine->PostEnd({RM_ERR_SHUTDOWN, "the test ends"});
     for (auto& worker : world.workers) worker->engine->Close();
+    world.workers.clear();
+    for (const auto& [id, process] : processes_) {
+      for (int used : process->used_devices()) EXPECT_EQ(used, device(id)) << "worker " << id;
+    }
     EXPECT_TRUE(cluster.misuse().empty()) << testing::PrintToString(cluster.misuse());
   }
 
   FakeProcess& process(int id) { return *processes_.at(id); }
+  int device(int id) const { return options_.own_devices ? id : 0; }
 
   // `values` in the memory of worker `id`'s GPU, until the world ends.
   template <typename T>
   T* OnDevice(int id, const std::vector<T>& values) {
     void* data = nullptr;
+    (void)process(id).gpu().cuda->SetDevice(device(id));
     (void)process(id).gpu().cuda->Malloc(&data, values.size() * sizeof(T) + 1);
     if (!values.empty()) std::memcpy(data, values.data(), values.size() * sizeof(T));
     return static_cast<T*>(data);
@@ -53,13 +61,13 @@ class GpuTestWorld {
  private:
   std::unique_ptr<engine::Backend> MakeBackend(engine::TestWorker* worker) {
     const int id = worker->id;
-    auto process = std::make_unique<FakeProcess>(&cluster, options_.version);
+    auto process = std::make_unique<FakeProcess>(&cluster, options_.version, device(id) + 1);
     process->next_fate = [worker] { return NextFate(worker); };
     process->comes_to_connect = [worker] { return NextFate(worker) == Fate::kRun; };
     gpus_[id] = process->gpu(!options_.without_nccl.contains(id));
     processes_[id] = std::move(process);
-    return std::make_unique<BackendByMemory>([this, id]() -> const Gpu& { return gpus_.at(id); }, 0,
-                                             options_.limits);
+    return std::make_unique<BackendByMemory>([this, id]() -> const Gpu& { return gpus_.at(id); },
+                                             device(id), options_.limits, options_.needs_nccl);
   }
 
   static Fate NextFate(engine::TestWorker* worker) {

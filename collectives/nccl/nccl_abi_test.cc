@@ -1,4 +1,4 @@
-// What we declare of NCCL and CUDA, against the real ones: those that hack/lib/gpu-wheels has
+// Compares what we declare of NCCL and CUDA with the real ones, which hack/lib/gpu-wheels has
 // fetched. No GPU is needed. Without them the tests are skipped; with REQUIRE_FRAMEWORKS=1, as in
 // CI, they fail.
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// As hack/lib/common.sh says it.
+// The cache folder as hack/lib/common.sh finds it.
 std::string CacheFolder() {
   if (const std::string named = Variable("RINGMASTER_CACHE"); !named.empty()) return named;
   const std::string cache = Variable("XDG_CACHE_HOME");
@@ -35,7 +35,7 @@ class AbiTest : public testing::Test {
     GTEST_SKIP() << why;
   }
 
-  // The compiler accepts a file of collectives/nccl/abi beside the real header.
+  // Expects that the compiler accepts a file of collectives/nccl/abi beside the real header.
   void ExpectSame(const std::string& file) const {
     const std::string folder = std::string(SOURCE_DIR) + "/collectives/nccl/abi";
     const std::string command = std::string(COMPILER) + " -std=c++20 -fsyntax-only -I" +
@@ -58,11 +58,15 @@ TEST_F(AbiTest, EveryFunctionThatWeAskForIsInNccl) {
 
 TEST_F(AbiTest, EveryFunctionThatWeAskForIsInTheCudaRuntime) {
   std::unique_ptr<CudaApi> cuda;
-  const Status status =
-      LoadCudaFrom((wheels_ + "/cuda_runtime/lib/libcudart.so.12").c_str(), &cuda);
+  const std::string runtime = wheels_ + "/cuda_runtime/lib/libcudart.so.12";
+  const Status status = LoadCudaFrom(runtime.c_str(), &cuda);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_GE(cuda->version(), 12000);
   EXPECT_NE(cuda->ErrorString(kCudaNotReady), "");
+  SharedLibrary library;  // what it may lack it has, too
+  const char* const names[] = {runtime.c_str()};
+  ASSERT_TRUE(SharedLibrary::Open(names, &library).ok());
+  EXPECT_NE(library.Find("cudaThreadExchangeStreamCaptureMode"), nullptr);
 }
 
 TEST_F(AbiTest, TypesValuesAndArgumentsAreNccls) { ExpectSame("compare_nccl.cc"); }
@@ -74,6 +78,16 @@ TEST(LoadTest, ALibraryThatIsNotThereIsNamed) {
   const Status status = LoadNcclFrom("libnosuch.so.2", &nccl);
   EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE);
   EXPECT_NE(status.message().find("libnosuch.so.2"), std::string::npos) << status.message();
+}
+
+TEST(LoadTest, NcclIsRefusedWhereAllItsCommunicatorsAreBlocking) {
+  ASSERT_EQ(setenv("NCCL_COMM_BLOCKING", "1", 1), 0);
+  std::unique_ptr<NcclApi> nccl;
+  const Status status = LoadNccl(&nccl);
+  EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE);
+  EXPECT_NE(status.message().find("NCCL_COMM_BLOCKING is 1 in the environment"), std::string::npos)
+      << status.message();
+  ASSERT_EQ(unsetenv("NCCL_COMM_BLOCKING"), 0);
 }
 
 TEST(LoadTest, ALibraryThatIsAnotherOneIsRefused) {

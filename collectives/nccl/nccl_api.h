@@ -1,9 +1,9 @@
 // NCCL as NcclBackend uses it: the real library (real_nccl.h), or a fake (fake/fake_gpu.h).
 //
-// Each method is the function of NCCL with this name, and has its rules. Communicators are
-// nonblocking only: most calls may answer kInProgress, and AsyncError() says when they are done.
+// Each method is the function of NCCL with this name, and has its rules. Communicators are always
+// nonblocking: most calls may return kInProgress, and CommGetAsyncError() says when they are done.
 //
-// Thread rule: one thread for each communicator; Abort() and Revoke() from any.
+// Thread rule: one thread for each communicator; CommAbort() and CommRevoke() from any thread.
 #pragma once
 
 #include <cstddef>

@@ -26,14 +26,16 @@ uint64_t InputBytes(const Operation& operation) {
 
 }  // namespace
 
-NcclBackend::NcclBackend(const Gpu& gpu, engine::Backend* on_host, int device, Limits limits)
+NcclBackend::NcclBackend(const Gpu& gpu, engine::Backend* on_host, int device, WaitLimits limits,
+                         bool needs_nccl)
     : gpu_(gpu),
       on_host_(on_host),
       limits_(limits),
       device_(device),
+      connector_(&view_, needs_nccl),
       buffers_(gpu.cuda),
       stream_(gpu.cuda),
-      ranks_(gpu.nccl, limits),
+      ranks_(gpu, limits),
       operations_(gpu.nccl, limits, &stream_, &buffers_, view_.Asker()) {}
 
 NcclBackend::~NcclBackend() { Uninstall(); }
@@ -44,6 +46,7 @@ void NcclBackend::Install(Communicator* host, const std::vector<std::string>& wo
   host_ = host;
   view_.Install(host->epoch());
   ranks_.Install(host, workers);
+  connector_.Install(workers);
 }
 
 void NcclBackend::Uninstall() {
@@ -56,30 +59,37 @@ void NcclBackend::Uninstall() {
   host_ = nullptr;
 }
 
-// All are marked before any is freed: what frees waits for the device, and there may run a kernel
-// of another one that waits for a dead peer.
+// All communicators are revoked or aborted together, before any is waited for: to free one waits
+// for the device, where a kernel of another one may run that waits for a dead peer.
 void NcclBackend::EndWhatRuns() {
   if (!broken_.empty()) return;
   const std::vector<NcclGroup*> groups = ranks_.All();
   const bool runs = !stream_.Ended().has_value();
-  const bool revoke = runs && gpu_.nccl != nullptr && gpu_.nccl->HasRevoke();
-  bool revoked = true;
-  if (revoke) {
-    for (NcclGroup* group : groups) group->MarkRevoked();
-    for (NcclGroup* group : groups) revoked = group->AwaitRevoked() && revoked;
-  }
-  // What is kept can be shrunk, or serves the next view as it is.
-  const bool keep = !in_trouble_ && (!runs || (revoke && revoked));
-  std::vector<Comm> given_up;
+  // In trouble a revoke is of no use, and may wait for a launch that hangs.
+  const bool revoke = runs && !in_trouble_ && gpu_.nccl != nullptr && gpu_.nccl->HasRevoke();
+  const bool rests = !runs || (revoke && Revoke(groups));
+  // A communicator on which nothing runs is kept: the next view shrinks it, or uses it as it is.
+  NcclLink* const world = ranks_.world()->kept();
+  const bool keep = !in_trouble_ && rests && world != nullptr && !world->Trouble();
+  std::vector<GivenUp> given_up;
   for (NcclGroup* group : groups) {
     if (group != ranks_.world() || !keep) group->GiveUp(&given_up);
   }
-  const Status gone = AbortAll(gpu_.nccl, given_up, limits_.quiet);
+  const Status gone = AbortAll(gpu_, given_up, limits_.quiet);
   const Patience patience(limits_.quiet, {});
   const Status ended = patience.Await("the GPU's work", [&] { return stream_.Ended(); });
   if (ended.code() == RM_ERR_TIMEOUT) broken_ = ended.message() + ": a kernel hangs on it";
   if (broken_.empty()) broken_ = gone.message();
   if (!broken_.empty()) buffers_.Abandon();
+}
+
+// False: something may still run.
+bool NcclBackend::Revoke(const std::vector<NcclGroup*>& groups) {
+  std::vector<NcclLink*> links;
+  for (NcclGroup* group : groups) {
+    if (group->kept() != nullptr) links.push_back(group->kept());
+  }
+  return RevokeAll(gpu_, links, Patience(limits_.quiet, {})).ok();
 }
 
 void NcclBackend::ForgetSet(int32_t process_set) {
@@ -96,19 +106,19 @@ Status NcclBackend::CheckDevice() const {
   return {RM_ERR_INTERNAL, "the GPU did not come to rest after a fault: " + broken_};
 }
 
-// Everything that can go wrong before the ranks need each other, and their communicator.
+// Does all that can fail before the ranks need each other, and then connects them.
 Status NcclBackend::Prepare(const Response& response, const PendingTable& pending) {
   if (Status s = CheckDevice(); !s.ok()) return s;
   const bool joined = pending.Find(engine::kJoinName) != nullptr;
   for (const Request& request : response.requests) {
     const auto operation = pending.Find(request.key());
-    if (operation != nullptr && std::exchange(device_, operation->on_device.device) != device_)
-      buffers_.FreeUnused();  // on the device that was only guessed
+    if (operation != nullptr) device_ = operation->on_device.device;
     if (operation != nullptr || joined) continue;
     return {RM_ERR_INTERNAL, "agreed on '" + request.name + "', which was not asked for here"};
   }
   if (Status s = stream_.Use(device_); !s.ok()) return s;
-  return connector_.Connect(on_);
+  buffers_.Use(device_);  // until now it may have been a guess
+  return connector_.Connect(on_, device_);
 }
 
 Status NcclBackend::Execute(const Response& response, const PendingTable& pending,
@@ -134,7 +144,7 @@ Status NcclBackend::Execute(const Response& response, const PendingTable& pendin
   return {};
 }
 
-NcclLink* NcclBackend::LinkFor(const Work& work, std::vector<Reduction>* reductions) {
+NcclLink* NcclBackend::LinkFor(const Work& work, std::vector<NcclReduction>* reductions) {
   NcclLink* const link = on_->group->link();
   const Kind kind = work.batch.front().kind;
   if (link == nullptr || (kind != Kind::kAllreduce && kind != Kind::kReducescatter)) return link;
@@ -147,7 +157,7 @@ NcclLink* NcclBackend::LinkFor(const Work& work, std::vector<Reduction>* reducti
 }
 
 Status NcclBackend::RunBatch(const Work& work) {
-  std::vector<Reduction> reductions;
+  std::vector<NcclReduction> reductions;
   NcclLink* const link = LinkFor(work, &reductions);
   if (link == nullptr) return RunOnHost(work);
   for (const Request& request : work.batch) {
@@ -156,7 +166,7 @@ Status NcclBackend::RunBatch(const Work& work) {
     if (Status s = stream_.WaitFor(operation->on_device.ready_event); !s.ok()) return s;
   }
   const Status enqueued = operations_.Enqueue(work, link, reductions);
-  if (Status s = stream_.Mark(); !s.ok()) return s;  // also what was enqueued before a failure
+  if (Status s = stream_.Mark(); !s.ok()) return s;  // also if only a part was enqueued
   if (!enqueued.ok()) {
     in_trouble_ = true;
     return enqueued;
@@ -168,9 +178,10 @@ Status NcclBackend::Finish(NcclLink* link) {
   const Patience patience(limits_.collective, view_.Asker());
   std::optional<Status> trouble;
   const Status status = patience.Await("a collective of NCCL", [&]() -> std::optional<Status> {
-    if (auto ended = stream_.Ended()) return ended;
+    // In this order: a kernel that NCCL ends because of an error leaves no result.
+    const auto ended = stream_.Ended();
     if (link != nullptr) trouble = link->Trouble();
-    return trouble;
+    return trouble ? trouble : ended;
   });
   in_trouble_ = in_trouble_ || trouble.has_value() || status.code() == RM_ERR_TIMEOUT;
   if (status.ok()) buffers_.LetGo();
@@ -179,7 +190,8 @@ Status NcclBackend::Finish(NcclLink* link) {
 
 // ---- Through the host's memory
 
-// Waits for the input first: a copy to memory that isn't pinned would wait for it without a limit.
+// Waits for the input before it copies: a copy to memory that isn't pinned would wait for it inside
+// the call, without a limit.
 Status NcclBackend::CopyToHost(const Operation& operation, std::shared_ptr<Buffer>* copy) {
   const uint64_t bytes = InputBytes(operation);
   *copy = Buffer::Make(bytes);
@@ -217,27 +229,36 @@ Status NcclBackend::RunOnHost(const Work& work) {
   Retained result;
   if (Status s = on_host_->Execute(response, copies, &result); !s.ok()) return s;
   *work.part = std::move(result.parts.front());
+  return Finalize(work);
+}
+
+// The host's results follow each other without gaps, and their postscale is still to come.
+Status NcclBackend::Finalize(const Work& work) {
   const bool scaled = std::any_of(work.batch.begin(), work.batch.end(),
                                   [](const Request& r) { return r.postscale != 1.0; });
-  if (!scaled) return {};
-  const auto final = Buffer::Make(work.part->bytes);
-  if (final == nullptr) return NoMemory(work.part->bytes, "on the host");
-  size_t at = 0;
+  if (!scaled && work.batch.size() == 1) return {};
+  const bool fused = work.batch.front().kind == Kind::kAllreduce;
+  const uint64_t all = fused ? BytesOf(work.batch) : work.part->bytes;
+  const auto final = Buffer::Make(all);
+  if (final == nullptr) return NoMemory(all, "on the host");
+  const std::byte* from = work.part->data->data();
+  std::byte* to = final->data();
   for (const Request& request : work.batch) {
-    const size_t element = element::Size(request.dtype);
-    const size_t bytes = request.kind == Kind::kAllreduce ? request.bytes() : work.part->bytes;
-    element::CopyScaled(work.part->data->data() + at, final->data() + at, bytes / element,
-                        request.dtype, request.postscale);
-    at += bytes;
+    const size_t bytes = fused ? request.bytes() : work.part->bytes;
+    element::CopyScaled(from, to, bytes / element::Size(request.dtype), request.dtype,
+                        request.postscale);
+    from += bytes;
+    to += SpaceOf(request);
   }
   work.part->data = final;
+  work.part->bytes = all;
   return {};
 }
 
 // ---- Handing over and giving out
 
-// Through the host: who lacks a result is in the new view with everybody else, and NCCL has no
-// communicator there yet.
+// Through the host's communicator: results are handed over at the beginning of a view, when NCCL
+// has no communicator in it yet.
 Status NcclBackend::HandOver(int holder, const Retained* held, Retained* result) {
   if (Status s = CheckDevice(); !s.ok()) return s;
   const bool holds = host_->rank() == holder;
@@ -267,7 +288,7 @@ Status NcclBackend::GiveOut(const Part& part, const Request& request, const std:
   if (request.kind == Kind::kAllreduce || request.kind == Kind::kBroadcast) {
     return stream_.Copy(operation->out, from, request.bytes());
   }
-  // The caller keeps it, on the device.
+  // The caller keeps a gathered result, on the device.
   *gathered = part.data->adopted() ? part.data : buffers_.Take(part.bytes);
   if (*gathered == nullptr) return NoMemory(part.bytes, "on the GPU");
   return stream_.Copy((*gathered)->data(), from, part.bytes);
@@ -290,20 +311,23 @@ bool NcclBackend::Publish(const Retained& result, PendingTable* pending) {
       if (operation != nullptr) {
         gathered.emplace_back(&part, nullptr);
         done.push_back(operation);
-        // Handed over, it may come before the caller's stream has come to the operation.
+        // A result that was handed over may be there before the caller's stream has come to this
+        // operation.
         if (status.ok()) status = stream_.WaitFor(operation->on_device.ready_event);
         if (status.ok())
           status = GiveOut(part, request, from, operation.get(), &gathered.back().second);
       }
       all_found = all_found && operation != nullptr;
-      if (request.kind == Kind::kAllreduce) from += request.bytes();
+      from += SpaceOf(request);
     }
     rest = rest.subspan(result.response.batches[i]);
   }
-  // Also what was enqueued before a failure: who asked for it may use the memory once it is done.
+  // This marks also the copies before a failure: they must have ended when the operations complete,
+  // because the callers may then use the memory for something else.
   const Status marked = usable ? stream_.Mark() : Status();
   if (status.ok()) status = marked;
-  // Also when the view is over: the result counts, and copies wait for nobody.
+  // The end of the view doesn't end this wait: the result counts all the same, and copies wait for
+  // no peer.
   const Status ended =
       Patience(limits_.quiet, {}).Await("copying results", [&] { return stream_.Ended(); });
   if (status.ok()) status = ended;

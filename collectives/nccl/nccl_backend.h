@@ -1,13 +1,13 @@
 // The backend for tensors in a GPU's memory: NCCL moves and reduces them there.
 //
-// What NCCL doesn't offer (ReductionFor), and everything where some rank has no NCCL, goes through
-// the host's memory and the host's backend: slower, with the same results.
+// What NCCL doesn't offer (ReductionFor), and everything if some rank has no NCCL, goes through the
+// host's memory and the host's backend: that is slower, with the same results.
 //
-// A result is kept in a buffer of ours, on the device or on the host (CUDA's copies find out
-// which). It is final: postscale is in it already.
+// A result is kept in a buffer of this backend, on the device or on the host (CUDA's copies find
+// out which). It is final: the postscale is in it already.
 //
-// It waits for NCCL and for the device by asking again and again, with a limit and until Abort().
-// Inputs stay intact, so an operation that was interrupted can run again in the next view.
+// The backend waits for NCCL and for the device by asking again and again, up to a limit and until
+// Abort(). Inputs stay intact, so an operation that was interrupted can run again in the next view.
 //
 // Thread rule: Abort() from any thread, the rest from the engine's.
 #pragma once
@@ -29,10 +29,11 @@ namespace ringmaster::nccl {
 
 class NcclBackend : public engine::Backend {
  public:
-  // `gpu` has CUDA. `on_host` runs what goes through the host's memory; installed and uninstalled
-  // by its owner, around this one. `device`: of a worker that takes part before it has a tensor of
-  // its own (it has joined).
-  NcclBackend(const Gpu& gpu, engine::Backend* on_host, int device, Limits limits);
+  // `gpu` has CUDA. `on_host` runs what goes through the host's memory; its owner installs it
+  // before this one and uninstalls it after. `device`: the device to use while this worker has no
+  // tensor of its own in an operation (it has joined). `needs_nccl`: as for Connector.
+  NcclBackend(const Gpu& gpu, engine::Backend* on_host, int device, WaitLimits limits,
+              bool needs_nccl = false);
   ~NcclBackend() override;
 
   void ExpectView(bool planned) override { ranks_.ExpectView(planned); }
@@ -52,21 +53,23 @@ class NcclBackend : public engine::Backend {
   Status CheckDevice() const;
   Status Prepare(const engine::Response& response, const engine::PendingTable& pending);
   Status RunBatch(const Work& work);
-  // The communicator of NCCL for this work. Null: NCCL can't do it, and the host does.
-  NcclLink* LinkFor(const Work& work, std::vector<Reduction>* reductions);
+  // NCCL's communicator for this work. Null: NCCL can't do it, and the host's backend does.
+  NcclLink* LinkFor(const Work& work, std::vector<NcclReduction>* reductions);
   Status RunOnHost(const Work& work);
+  Status Finalize(const Work& work);
   Status CopyToHost(const engine::Operation& operation, std::shared_ptr<engine::Buffer>* copy);
 
-  // Waits until everything that is enqueued has run. `link`: is asked for errors meanwhile; null:
+  // Waits until everything that is enqueued has run. Meanwhile `link` is asked for errors; null:
   // there is none to ask.
   Status Finish(NcclLink* link);
   Status GiveOut(const engine::Part& part, const engine::Request& request, const std::byte* from,
                  engine::Operation* operation, std::shared_ptr<engine::Buffer>* gathered);
   void EndWhatRuns();
+  bool Revoke(const std::vector<NcclGroup*>& groups);
 
   const Gpu gpu_;
   engine::Backend* const on_host_;
-  const Limits limits_;
+  const WaitLimits limits_;
   int device_;
 
   ViewEnd view_;
@@ -75,7 +78,7 @@ class NcclBackend : public engine::Backend {
   std::string broken_;  // why nothing can be run on the device any more: it did not come to rest
   bool in_trouble_ = false;  // a communicator of this view has failed: none of them is kept
 
-  Connector connector_{&view_};
+  Connector connector_;
   DeviceBuffers buffers_;
   GpuStream stream_;
   RankGroups ranks_;

@@ -48,7 +48,7 @@ std::vector<T> Gathered(const Operation& operation, size_t count) {
   return Read(reinterpret_cast<const T*>(operation.gathered->data()), count);
 }
 
-// With NCCL on all ranks, and with none on one: the results are the same.
+// With NCCL on all ranks, and without it on one: the results are the same.
 class Collectives : public testing::TestWithParam<bool> {
  protected:
   Collectives() : gpus(3, {.without_nccl = GetParam() ? std::set<int>{} : std::set<int>{1}}) {
@@ -59,7 +59,7 @@ class Collectives : public testing::TestWithParam<bool> {
     EXPECT_EQ(gpus.cluster.made().contains("init"), GetParam()) << "NCCL is used where all have it";
   }
 
-  // The same values on all ranks, reduced; the first result. All ranks must have the same.
+  // Reduces the values that each rank gives, expects the same result on all ranks, and returns it.
   template <typename T>
   std::vector<T> Reduced(rm_dtype dtype, rm_op op, const std::vector<std::vector<T>>& by_rank,
                          double prescale = 1, double postscale = 1) {
@@ -99,6 +99,20 @@ TEST_P(Collectives, FactorsApplyBeforeAndAfter) {
   EXPECT_THAT(Reduced(RM_INT32, RM_SUM, ints, 1, 3), ElementsAre(9));
 }
 
+// Narrowed to the tensors' type these factors are 0 or infinite, the results on the host aren't.
+TEST_P(Collectives, FactorsThatAHalfCannotHoldDoTheirWork) {
+  constexpr uint16_t kLarge = 0x7B00, kSmall = 0x1400;  // 57344 and 2^-10 as fp16
+  for (const auto& [factor, value] : {std::pair(1e-9, kLarge), std::pair(1e6, kSmall)}) {
+    const Request request{"on host", Kind::kAllreduce, RM_FLOAT16, RM_SUM, "", 1, factor, 1};
+    std::vector<uint16_t> on_host(3, value);
+    OnEach(&gpus.world, {0, 1, 2},
+           [&](TestWorker& w) { ExpectOk(w.Ask(request, &on_host[w.id], &on_host[w.id])); });
+    EXPECT_THAT(on_host, Each(testing::AllOf(testing::Gt(0), testing::Lt(0x7C00)))) << "finite";
+    const std::vector<std::vector<uint16_t>> values(3, {value});
+    EXPECT_EQ(Reduced<uint16_t>(RM_FLOAT16, RM_SUM, values, factor), std::vector{on_host[0]});
+  }
+}
+
 TEST_P(Collectives, TypesThatNcclLacksWorkToo) {
   EXPECT_THAT(Reduced<int16_t>(RM_INT16, RM_SUM, {{1, -7}, {2, 3}, {3, 1}}), ElementsAre(6, -3));
   EXPECT_THAT(Reduced<uint8_t>(RM_BOOL, RM_SUM, {{0, 1}, {0, 1}, {0, 0}}), ElementsAre(0, 1));
@@ -110,7 +124,7 @@ TEST_P(Collectives, TypesThatNcclLacksWorkToo) {
       << "equal vectors are averaged";
 }
 
-// Of that size the host's backend reduces a tensor of its own memory where the caller has it.
+// Tensors of this size are reduced where the caller has them if they lie in the host's memory.
 TEST_P(Collectives, LargeTensorsOfTypesThatNcclLacksComeBackToo) {
   const std::vector<int16_t> large(engine::DirectSizes().bytes, 2);
   EXPECT_EQ(Reduced<int16_t>(RM_INT16, RM_SUM, {large, large, large}),
@@ -131,6 +145,23 @@ TEST_P(Collectives, ManyTensorsAreFusedAndComeBackInTheirPlaces) {
     for (size_t i = 0; i < 8; ++i) {
       EXPECT_THAT(Read(data[i], i), Each(3.0f * static_cast<float>(i) + 3));
     }
+  });
+  EXPECT_EQ(gpus.cluster.unaligned_results(), 0);
+}
+
+// NCCL lacks their type, or some rank lacks NCCL: their results come from the host.
+TEST_P(Collectives, ManyTensorsWithFactorsOfTypesThatNcclLacksComeBackInTheirPlaces) {
+  OnEach(&gpus.world, {0, 1, 2}, [&](TestWorker& w) {
+    std::vector<std::shared_ptr<Operation>> asked;
+    std::vector<int16_t*> data;
+    for (size_t i = 0; i < 8; ++i) {
+      data.push_back(gpus.OnDevice(w.id, std::vector<int16_t>(i, static_cast<int16_t>(i))));
+      asked.push_back(Ask(
+          w, {"t" + std::to_string(i), Kind::kAllreduce, RM_INT16, RM_SUM, "", i, 1, i % 2 + 1.0},
+          data.back(), data.back()));
+    }
+    for (const auto& operation : asked) ExpectOk(operation);
+    for (size_t i = 0; i < 8; ++i) EXPECT_THAT(Read(data[i], i), Each(3 * i * (i % 2 + 1)));
   });
 }
 
@@ -252,8 +283,8 @@ TEST(NcclBackendTest, TensorsInDifferentMemoriesAreTheSameErrorOnEveryRank) {
   });
 }
 
-// Two results are given out: one is copied to its output, once the caller's stream has come so far;
-// for the other one, which came through the host's memory, the device has no memory.
+// Two results are given out. One is copied to its output once the caller's stream has come so far.
+// For the other one, which came through the host's memory, the device has no memory.
 TEST(NcclBackendTest, CopiesBeforeAFailureOfTheirPublicationHaveEndedWhenItsOperationsComplete) {
   FakeCluster cluster;
   {
@@ -264,6 +295,7 @@ TEST(NcclBackendTest, CopiesBeforeAFailureOfTheirPublicationHaveEndedWhenItsOper
     on_host.Install(&host, {"a"});
     NcclBackend backend(gpu, &on_host, 0, {});
     backend.Install(&host, {"a"});
+    ASSERT_EQ(gpu.cuda->SetDevice(0), kCudaSuccess);
     void *in = nullptr, *out = nullptr, *rows = nullptr, *stream = nullptr, *ready = nullptr;
     for (void** data : {&in, &out, &rows}) ASSERT_EQ(gpu.cuda->Malloc(data, 64), kCudaSuccess);
     ASSERT_EQ(gpu.cuda->StreamCreate(&stream), kCudaSuccess);
@@ -291,7 +323,7 @@ TEST(NcclBackendTest, CopiesBeforeAFailureOfTheirPublicationHaveEndedWhenItsOper
     const Status ran = backend.Execute(response, pending, &result);
     ASSERT_TRUE(ran.ok()) << ran.message();
 
-    // The caller's stream goes on as soon as somebody waits for what is behind it.
+    // The caller's stream goes on as soon as somebody waits for the event behind it.
     std::atomic<bool> go{false};
     process.Enqueue(stream, [&] { return go.load(); });
     ASSERT_EQ(gpu.cuda->EventRecord(ready, stream), kCudaSuccess);
@@ -313,6 +345,47 @@ TEST(NcclBackendTest, CopiesBeforeAFailureOfTheirPublicationHaveEndedWhenItsOper
   EXPECT_TRUE(cluster.misuse().empty()) << testing::PrintToString(cluster.misuse());
 }
 
+// A worker that has joined guesses its GPU. The communicator of that one is no good for tensors on
+// another one.
+TEST(NcclBackendTest, WhoseGpuWasOnlyAGuessGetsACommunicatorOnTheRightOneInTheNextView) {
+  FakeCluster cluster;
+  {
+    FakeProcess process(&cluster, kAllThereIs, 2);
+    const Gpu gpu = process.gpu();
+    engine::FakeCommunicator host(0, 1);
+    engine::CpuBackend on_host;
+    on_host.Install(&host, {"a"});
+    NcclBackend backend(gpu, &on_host, 0, {});
+    Request request{"x", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 1, 1, 1};
+    request.on_gpu = true;
+    const auto run = [&](int device) {
+      void* data = nullptr;
+      EXPECT_EQ(gpu.cuda->SetDevice(device), kCudaSuccess);
+      EXPECT_EQ(gpu.cuda->Malloc(&data, 4), kCudaSuccess);
+      engine::PendingTable pending;
+      pending.Add(std::make_shared<Operation>(request, data, data, 0, Operation::Splits(),
+                                              Operation::OnDevice{.device = device}));
+      engine::Response response = engine::Response::Of({request});
+      response.roots = {-1};
+      engine::Retained result;
+      return backend.Execute(response, pending, &result);
+    };
+    backend.Install(&host, {"a"});
+    EXPECT_TRUE(run(0).ok());
+    const Status moved = run(1);
+    EXPECT_EQ(moved.code(), RM_ERR_EPOCH_MOVED) << moved.message();
+    EXPECT_THAT(moved.message(), HasSubstr("was made on GPU 0"));
+    backend.Uninstall();
+    backend.Install(&host, {"a"});
+    EXPECT_TRUE(run(1).ok());
+    EXPECT_EQ(cluster.made()["init"], 2);
+    backend.Uninstall();
+    on_host.Uninstall();
+    EXPECT_EQ(gpu.cuda->SetDevice(0), kCudaSuccess);
+  }
+  EXPECT_TRUE(cluster.misuse().empty()) << testing::PrintToString(cluster.misuse());
+}
+
 const Gpu& NoGpu() {
   static const Gpu none = [] {
     Gpu gpu;
@@ -322,7 +395,7 @@ const Gpu& NoGpu() {
   return none;
 }
 
-// What the host's backend reduces where the caller has it goes back if it doesn't count.
+// An input that the host's backend has reduced in place is restored if the result doesn't count.
 TEST(BackendByMemoryTest, AnInputOfTheHostsMemoryThatWasReducedInPlaceComesBack) {
   engine::FakeCommunicator host(0, 2);
   BackendByMemory backend(NoGpu, 0, {});

@@ -1,12 +1,16 @@
 #include "collectives/nccl/nccl_group.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ringmaster::nccl {
 
-Status NcclGroup::Connect(Communicator* host, const Patience::Over& over) {
+Status NcclGroup::Connect(Communicator* host, int device, int* failed, const Patience::Over& over) {
+  if (link_ != nullptr && link_->device() != device) {
+    if (Status s = AbortOwn(); !s.ok()) return s;
+  }
   ConnectPlan plan;
-  if (Status s = Exchange(host, &plan); !s.ok()) return s;
+  if (Status s = Exchange(host, failed, &plan); !s.ok()) return s;
   const Patience patience(limits_.connect, over);
   Status status;
   switch (plan.how) {
@@ -19,82 +23,80 @@ Status NcclGroup::Connect(Communicator* host, const Patience::Over& over) {
       status = Shrink(plan, patience);
       break;
     case ConnectPlan::How::kInit:
-      status = Init(host, patience);
+      status = Init(host, device, patience);
       break;
   }
   connected_ = status.ok();
   faults_ = 0;
   if (status.ok()) return {};
-  // So that the next view doesn't try the same once more.
-  std::vector<Comm> failed;
-  GiveUp(&failed);
-  (void)AbortAll(api_, failed, limits_.quiet);
+  (void)AbortOwn();  // so that the next view doesn't try to use what is left
   return status;
 }
 
-Status NcclGroup::Exchange(Communicator* host, ConnectPlan* plan) {
+Status NcclGroup::AbortOwn() {
+  std::vector<GivenUp> own;
+  GiveUp(&own);
+  return AbortAll(gpu_, own, limits_.quiet);
+}
+
+Status NcclGroup::Exchange(Communicator* host, int* failed, ConnectPlan* plan) {
   ConnectFacts mine;
-  if (api_ != nullptr) mine.version = api_->version();
+  mine.failed = *failed;
+  if (gpu_.nccl != nullptr) mine.version = gpu_.nccl->version();
   if (link_ != nullptr) {
     mine.rank = link_->rank();
     mine.size = link_->size();
     mine.revoked = link_->revoked();
     mine.faults = faults_;
     mine.launched = link_->launched();
-    mine.lineage = link_->lineage();
+    mine.origin = link_->origin();
   }
   std::vector<ConnectFacts> by_rank(static_cast<size_t>(host->size()));
   const std::vector<size_t> bytes(by_rank.size(), sizeof(ConnectFacts));
   if (Status s = host->Allgatherv(&mine, by_rank.data(), bytes); !s.ok()) return s;
-  return PlanConnect(by_rank, plan);
+  if (Status s = PlanConnect(by_rank, plan); !s.ok()) return s;
+  if (plan->how == ConnectPlan::How::kHost) return {};
+  // The first rank whose attempt fails ends the view for all, another one each time. Counted by
+  // each for itself it would take a view for every rank until one of them has failed too often.
+  for (const ConnectFacts& facts : by_rank) *failed = std::max(*failed, int{facts.failed});
+  return {};
 }
 
 Status NcclGroup::Shrink(const ConnectPlan& plan, const Patience& patience) {
   const std::unique_ptr<NcclLink> parent = std::move(link_);
   Status status;
-  if (plan.revoke) {
-    parent->MarkRevoked();
-    status = parent->AwaitRevoked(patience);
-  }
+  // The end of the view is no reason to give up here: the abort would free what is being revoked.
+  if (plan.revoke) status = RevokeAll(gpu_, {parent.get()}, Patience(limits_.quiet, {}));
   if (status.ok()) {
     const int flags = plan.abort ? kShrinkAbort : kShrinkDefault;
     status = parent->Shrink(plan.excluded, flags, patience, &link_);
   }
-  // Never destroyed: that waits for ranks that are gone.
-  const Status given_up = AbortAll(api_, {parent->Release()}, limits_.quiet);
+  // The parent is aborted and never destroyed: to destroy it would wait for ranks that are gone.
+  const Status given_up = AbortAll(gpu_, {*parent->Release()}, limits_.quiet);
   return status.ok() ? given_up : status;
 }
 
-Status NcclGroup::Init(Communicator* host, const Patience& patience) {
-  std::vector<Comm> old;
-  GiveUp(&old);
-  if (Status s = AbortAll(api_, old, limits_.quiet); !s.ok()) return s;
+Status NcclGroup::Init(Communicator* host, int device, const Patience& patience) {
+  if (Status s = AbortOwn(); !s.ok()) return s;
   struct {
     Result result = Result::kSuccess;
     UniqueId id = {};
   } message;
-  if (host->rank() == 0) message.result = api_->GetUniqueId(&message.id);
+  if (host->rank() == 0) message.result = gpu_.nccl->GetUniqueId(&message.id);
   if (Status s = host->Broadcast(&message, sizeof(message), 0); !s.ok()) return s;
-  if (Status s = StatusOf(api_.get(), message.result, nullptr, "an id for a communicator");
+  if (Status s = StatusOf(gpu_.nccl.get(), message.result, nullptr, "an id for a communicator");
       !s.ok()) {
     return s;
   }
-  return NcclLink::Init(api_, message.id, host->size(), host->rank(), patience, &link_);
+  return NcclLink::Init(gpu_.nccl, device, message.id, host->size(), host->rank(), patience,
+                        &link_);
 }
 
-void NcclGroup::MarkRevoked() {
-  if (link_ != nullptr) link_->MarkRevoked();
-}
-
-bool NcclGroup::AwaitRevoked() {
-  return link_ == nullptr || link_->AwaitRevoked(Patience(limits_.quiet, {})).ok();
-}
-
-void NcclGroup::GiveUp(std::vector<Comm>* comms) {
+void NcclGroup::GiveUp(std::vector<GivenUp>* comms) {
   connected_ = false;
   const std::unique_ptr<NcclLink> link = std::move(link_);
   if (link == nullptr) return;
-  if (Comm comm = link->Release(); comm != nullptr) comms->push_back(comm);
+  if (auto given_up = link->Release()) comms->push_back(std::move(*given_up));
 }
 
 }  // namespace ringmaster::nccl

@@ -1,4 +1,4 @@
-// One communicator of NCCL: made, used, given up, each within a limit of time.
+// One communicator of NCCL. It is made, used and given up with a limit of time for each step.
 //
 // Owner: NcclGroup. Thread rule: the engine's thread only.
 #pragma once
@@ -8,25 +8,36 @@
 #include <string>
 #include <vector>
 
+#include "collectives/nccl/gpu.h"
 #include "collectives/nccl/nccl_api.h"
 #include "collectives/nccl/patience.h"
 #include "ringmaster/status.h"
 
 namespace ringmaster::nccl {
 
-// What an error of NCCL asks for: RM_ERR_EPOCH_MOVED where a peer, a network or a device may have
-// failed, so another view may help; RM_ERR_INTERNAL where the call was wrong.
+// Turns a result of NCCL's into a Status: RM_ERR_EPOCH_MOVED if a peer, a network or a device may
+// have failed, so that another view may help; RM_ERR_INTERNAL if the call was wrong.
 Status StatusOf(NcclApi* api, Result result, Comm comm, const std::string& what);
+
+// A communicator that was given up and is to be aborted.
+struct GivenUp {
+  Comm comm = nullptr;
+  int device = 0;  // on which it was made
+  // Where NCCL stores a communicator that is shrunk from this one, at any time until this one's
+  // abort has returned. What it stores is aborted, too. Null: nothing was begun.
+  std::shared_ptr<Comm> child;
+};
 
 class NcclLink {
  public:
-  // All ranks of the new communicator call it.
-  static Status Init(std::shared_ptr<NcclApi> api, const UniqueId& id, int ranks, int rank,
-                     const Patience& patience, std::unique_ptr<NcclLink>* out);
-  // All ranks of this one but the excluded call it.
+  // All ranks of the new communicator call it. `device` is the calling thread's.
+  static Status Init(std::shared_ptr<NcclApi> api, int device, const UniqueId& id, int ranks,
+                     int rank, const Patience& patience, std::unique_ptr<NcclLink>* out);
+  // All ranks of this communicator but the excluded call it. This communicator is then given up,
+  // whether that has succeeded or not.
   Status Shrink(std::vector<int> excluded, int flags, const Patience& patience,
                 std::unique_ptr<NcclLink>* out);
-  // A communicator that is still there is leaked. Giving it up (AbortAll) may take long, so the
+  // A communicator that was not released is leaked. To give it up (AbortAll) may take long, so the
   // owner has to ask for it.
   ~NcclLink() = default;
   NcclLink(const NcclLink&) = delete;
@@ -34,41 +45,43 @@ class NcclLink {
 
   NcclApi* api() const { return api_.get(); }
   Comm comm() const { return comm_; }
+  int device() const { return device_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
-  uint64_t lineage() const { return lineage_; }
+  uint64_t origin() const { return origin_; }
   bool revoked() const { return revoked_; }
   uint64_t launched() const { return launched_; }
   void CountLaunch() { ++launched_; }
 
-  // Until what a call that answered `result` has begun is done on the host's side.
+  // Waits until what a call has begun that returned `result` is done on the host's side.
   Status Settle(Result result, const std::string& what, const Patience& patience);
-  // What has gone wrong since it was asked last; nothing: all is well.
+  // The error that NCCL has noticed on this communicator; no value: none.
   std::optional<Status> Trouble();
-  // Ends what runs on it, here alone. Mark: without waiting for that.
-  void MarkRevoked();
-  Status AwaitRevoked(const Patience& patience);
-  // The communicator, which is the caller's to abort.
-  Comm Release();
+  // RevokeAll() was called for it.
+  void MarkRevoked() { revoked_ = true; }
+  // Returns the communicator, if there is one, which the caller then has to abort.
+  std::optional<GivenUp> Release();
 
  private:
-  NcclLink(std::shared_ptr<NcclApi> api, int rank, int size, uint64_t lineage)
-      : api_(std::move(api)), rank_(rank), size_(size), lineage_(lineage) {}
+  NcclLink(std::shared_ptr<NcclApi> api, int device, int rank, int size, uint64_t origin)
+      : api_(std::move(api)), device_(device), rank_(rank), size_(size), origin_(origin) {}
 
   const std::shared_ptr<NcclApi> api_;
-  const int rank_, size_;
-  const uint64_t lineage_;
+  const int device_, rank_, size_;
+  const uint64_t origin_;
   Comm comm_ = nullptr;
+  std::shared_ptr<Comm> child_;
   bool revoked_ = false;
   uint64_t launched_ = 0;
-  Result revoking_ = Result::kSuccess;
 };
 
+// Ends what runs on these communicators on this rank alone, all at once, on threads of its own:
+// NCCL waits for a thread that launches something. An error: something may still run.
+Status RevokeAll(const Gpu& gpu, const std::vector<NcclLink*>& links, const Patience& patience);
 // Ends and frees these communicators, all at once: freeing one waits for the device, on which a
-// kernel of another one may run until that is aborted too. RM_ERR_TIMEOUT: it has taken longer than
-// `limit`, and goes on in threads of its own. Another error is NCCL's: what runs on one of them may
-// run on.
-Status AbortAll(const std::shared_ptr<NcclApi>& api, const std::vector<Comm>& comms,
-                std::chrono::milliseconds limit);
+// kernel of another one may run until that is aborted too. RM_ERR_TIMEOUT: this has taken longer
+// than `limit`, and goes on in threads of its own. Another error is NCCL's: a kernel of one of them
+// may still run.
+Status AbortAll(const Gpu& gpu, const std::vector<GivenUp>& comms, std::chrono::milliseconds limit);
 
 }  // namespace ringmaster::nccl

@@ -17,7 +17,7 @@ using engine::Request;
 
 namespace {
 
-// Of `rows` the first ranks get one more where they can't be shared evenly.
+// How many rows each rank gets. If they can't be shared evenly, the first ranks get one more.
 std::vector<size_t> SharedEvenly(uint64_t rows, size_t ranks) {
   std::vector<size_t> shares(ranks, rows / ranks);
   for (size_t rank = 0; rank < rows % ranks; ++rank) ++shares[rank];
@@ -28,19 +28,23 @@ bool AllSame(const std::vector<size_t>& values) {
   return std::all_of(values.begin(), values.end(), [&](size_t v) { return v == values.front(); });
 }
 
-// The first failure of several calls.
+// What NCCL loads and stores at a time.
+constexpr uint64_t kWidest = 16;
+
+// Combines the results of two calls: the first failure wins.
 Result First(Result first, Result second) {
   return first == Result::kSuccess || first == Result::kInProgress ? second : first;
 }
 
-// The operations that multiply by a factor, for as long as calls with them are being made.
+// NCCL's operations that multiply by a factor. They exist as long as calls with them are being
+// made.
 class ScaledOps {
  public:
   explicit ScaledOps(NcclLink* link) : link_(link) {}
   ~ScaledOps() {
     for (RedOp op : made_) (void)link_->api()->RedOpDestroy(op, link_->comm());
   }
-  Status Get(const Reduction& reduction, rm_dtype dtype, RedOp* op) {
+  Status Get(const NcclReduction& reduction, rm_dtype dtype, RedOp* op) {
     *op = reduction.op;
     if (reduction.factor == 1) return {};
     std::vector<char> scalar = ScalarOf(reduction.factor, dtype);
@@ -56,6 +60,16 @@ class ScaledOps {
 };
 
 }  // namespace
+
+uint64_t SpaceOf(const Request& request) {
+  return (request.bytes() + kWidest - 1) / kWidest * kWidest;
+}
+
+uint64_t BytesOf(Batch batch) {
+  uint64_t bytes = batch.back().bytes();
+  for (const Request& request : batch.first(batch.size() - 1)) bytes += SpaceOf(request);
+  return bytes;
+}
 
 Status NcclOperations::InputOf(const Request& request, const PendingTable& pending,
                                const void** in) {
@@ -84,7 +98,7 @@ Status NcclOperations::Launch(NcclLink* link, const std::string& what,
 }
 
 Status NcclOperations::Enqueue(const Work& work, NcclLink* link,
-                               const std::vector<Reduction>& reductions) {
+                               const std::vector<NcclReduction>& reductions) {
   switch (work.batch.front().kind) {
     case Kind::kAllreduce:
       return Allreduce(work, link, reductions);
@@ -101,12 +115,11 @@ Status NcclOperations::Enqueue(const Work& work, NcclLink* link,
   }
 }
 
-// A call for each tensor, launched as one, from where it lies to the result's buffer: so nothing
-// has to be packed.
+// Makes one call for each tensor, from where it lies to the result's buffer, and launches all as
+// one: so nothing has to be packed.
 Status NcclOperations::Allreduce(const Work& work, NcclLink* link,
-                                 const std::vector<Reduction>& reductions) {
-  uint64_t bytes = 0;
-  for (const Request& request : work.batch) bytes += request.bytes();
+                                 const std::vector<NcclReduction>& reductions) {
+  const uint64_t bytes = BytesOf(work.batch);
   if (Status s = buffers_->TakeFor(work.part, bytes); !s.ok()) return s;
   if (bytes == 0) return {};
   ScaledOps ops(link);
@@ -125,13 +138,14 @@ Status NcclOperations::Allreduce(const Work& work, NcclLink* link,
         result = First(result, nccl_->AllReduce(inputs[i], to, request.count, reductions[i].type,
                                                 op[i], link->comm(), stream_->get()));
       }
-      to += request.bytes();
+      to += SpaceOf(request);
     }
     return result;
   });
 }
 
-Status NcclOperations::Reducescatter(const Work& work, NcclLink* link, const Reduction& reduction) {
+Status NcclOperations::Reducescatter(const Work& work, NcclLink* link,
+                                     const NcclReduction& reduction) {
   const Request& request = work.batch.front();
   const size_t size = static_cast<size_t>(link->size()), own = static_cast<size_t>(link->rank());
   Part* const part = work.part;
@@ -211,7 +225,7 @@ Status NcclOperations::Broadcast(const Work& work, NcclLink* link) {
   });
 }
 
-// Rows for workers that have died since it was asked for stay where they are.
+// Rows for workers that have died since the operation was asked for are not sent.
 Status NcclOperations::Alltoall(const Work& work, NcclLink* link) {
   const Request& request = work.batch.front();
   const auto operation = work.pending.Find(request.key());

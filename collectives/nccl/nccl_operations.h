@@ -15,14 +15,20 @@
 #include "collectives/nccl/device_buffers.h"
 #include "collectives/nccl/gpu_stream.h"
 #include "collectives/nccl/nccl_group.h"
+#include "collectives/nccl/nccl_reduction.h"
 #include "collectives/nccl/rank_groups.h"
-#include "collectives/nccl/reduction.h"
 
 namespace ringmaster::nccl {
 
 using Batch = std::span<const engine::Request>;
 
-// One batch on its way.
+// Bytes from the beginning of a tensor's result in the buffer of an allreduce's batch to the next
+// one's: those of the result, and as many more that NCCL can use its widest loads and stores.
+uint64_t SpaceOf(const engine::Request& request);
+// Bytes of that buffer.
+uint64_t BytesOf(Batch batch);
+
+// One batch in progress.
 struct Work {
   Batch batch;
   int root;
@@ -34,8 +40,9 @@ struct Work {
 
 class NcclOperations {
  public:
-  // `over`: the view is, and nobody waits any more. All outlive it.
-  NcclOperations(std::shared_ptr<NcclApi> nccl, Limits limits, GpuStream* stream,
+  // `over`: says whether the view is over, so that nobody waits any more. All arguments outlive
+  // this object.
+  NcclOperations(std::shared_ptr<NcclApi> nccl, WaitLimits limits, GpuStream* stream,
                  DeviceBuffers* buffers, Patience::Over over)
       : nccl_(std::move(nccl)),
         limits_(limits),
@@ -43,25 +50,26 @@ class NcclOperations {
         buffers_(buffers),
         over_(std::move(over)) {}
 
-  // `reductions`: of an allreduce one for each tensor, of a reducescatter one.
-  Status Enqueue(const Work& work, NcclLink* link, const std::vector<Reduction>& reductions);
+  // `reductions`: one for each tensor of an allreduce, one for a reducescatter, none for the
+  // others.
+  Status Enqueue(const Work& work, NcclLink* link, const std::vector<NcclReduction>& reductions);
 
  private:
-  Status Allreduce(const Work& work, NcclLink* link, const std::vector<Reduction>& reductions);
-  Status Reducescatter(const Work& work, NcclLink* link, const Reduction& reduction);
+  Status Allreduce(const Work& work, NcclLink* link, const std::vector<NcclReduction>& reductions);
+  Status Reducescatter(const Work& work, NcclLink* link, const NcclReduction& reduction);
   Status Allgather(const Work& work, NcclLink* link);
   Status Broadcast(const Work& work, NcclLink* link);
   Status Alltoall(const Work& work, NcclLink* link);
 
-  // The input on the device: the operation's own, or, of a rank that has joined, what changes
+  // The input on the device: the operation's own or, on a rank that has joined, one that changes
   // nothing.
   Status InputOf(const engine::Request& request, const engine::PendingTable& pending,
                  const void** in);
-  // Calls between the two are launched as one.
+  // Makes these calls of NCCL's as one launch.
   Status Launch(NcclLink* link, const std::string& what, const std::function<Result()>& calls);
 
   const std::shared_ptr<NcclApi> nccl_;
-  const Limits limits_;
+  const WaitLimits limits_;
   GpuStream* const stream_;
   DeviceBuffers* const buffers_;
   const Patience::Over over_;

@@ -1,5 +1,6 @@
-// Kills at every call of a view, NCCL's launches and connects among them, x victim x who has
-// completed it, with tensors on fake GPUs; and compares what the survivors have.
+// Kills each victim at every call of a view, NCCL's launches and connects among them, with each
+// subset of the survivors that has completed that call, with tensors on fake GPUs; and compares
+// what the survivors have.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -134,7 +135,7 @@ class Step {
     asked_.insert(asked_.end(), group.begin(), group.end());
     return group;
   }
-  // To each worker as many rows as its id says, and one: of what was sent and to whom.
+  // Sends to each worker one row more than its id says; the values tell from whom and to whom.
   std::shared_ptr<Operation> Alltoall() {
     Operation::Splits splits;
     splits.workers = w_.engine->info().workers();
@@ -183,7 +184,7 @@ float SumOfBits(const std::vector<int>& ids) {
   return bits;
 }
 
-// Everybody's part, or that of those left: of one or the other view.
+// Each result has the parts of all workers, or of those left: that of the one view or of the other.
 void CheckOutcome(const StepOutcome& o, int step, const std::vector<int>& all,
                   const std::vector<int>& left) {
   const auto bits = [&](float factor, float more) {
@@ -256,7 +257,7 @@ class Drill {
     done[id] = 1;
     world().changed.notify_all();
   }
-  // False: everybody has finished before the fault of `epoch`.
+  // Waits for the fault of `epoch`. False: everybody has finished before it.
   bool AwaitFault(uint64_t epoch, const std::vector<int>& members) {
     bool hit = false;
     world().Await([&] {
@@ -306,7 +307,7 @@ std::vector<std::set<int>> Subsets(const std::vector<int>& ids) {
   return subsets;
 }
 
-constexpr int kInstallCalls = 2;  // the exchange of a view's beginning
+constexpr int kInstallCalls = 2;  // of the exchange at the beginning of a view
 
 class KillAtEveryCallOf : public testing::TestWithParam<int> {};
 

@@ -16,7 +16,7 @@ using engine::Request;
 using engine::TestWorker;
 using engine::Without;
 
-// Each of four workers works in one of two sets and in the world; the sums tell who took part.
+// Each of four workers takes part in one of two sets and in the world; the sums tell who took part.
 struct Outcome {
   float in_set = 0, scattered = 0, in_world = 0;
   size_t set_size = 0;
@@ -45,8 +45,9 @@ class Drill {
     for (auto& thread : threads) thread.join();
     threads.clear();
   }
-  // The first has come to the fault of `epoch`: nobody gets much further, but in which call of its
-  // own each of the others waits is its sets' affair. False: everybody has finished before.
+  // Waits until the first worker has come to the fault of `epoch`. Then nobody gets much further,
+  // but in which call each of the others waits depends on its set. False: everybody has finished
+  // before.
   bool AwaitFault(uint64_t epoch) {
     bool hit = false;
     gpus.world.Await([&] {

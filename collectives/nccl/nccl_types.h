@@ -38,7 +38,7 @@ enum class DataType : int {
 using RedOp = int;
 inline constexpr RedOp kSum = 0, kProd = 1, kMax = 2, kMin = 3, kAvg = 4;
 
-inline constexpr int kScalarOnHost = 1;  // read before RedOpCreatePreMulSum returns
+inline constexpr int kScalarOnHost = 1;  // the scalar is read before RedOpCreatePreMulSum returns
 
 struct UniqueId {
   char bytes[128];
@@ -51,16 +51,16 @@ struct Config {
   unsigned int magic = 0xcafebeef;
   unsigned int version = 21400;
   int blocking = 0;
-  // Padding then, a field (cgaClusterSize) since: as NCCL marks what is not set.
+  // Padding in 2.14, the field cgaClusterSize in later versions. This is NCCL's mark for "not set".
   int not_set = INT_MIN;
 };
 
 inline constexpr int kShrinkDefault = 0, kShrinkAbort = 1;
 inline constexpr int kRevokeDefault = 0;
 
-// As ncclGetVersion counts: 2.27.3 is 22703.
+// Versions as ncclGetVersion counts them: 2.27.3 is 22703.
 inline constexpr int kFirstNonblocking = 21400;
 inline constexpr int kFirstShrink = 22700;
-inline constexpr int kFirstRevoke = 22900;  // 2.28 has it, and others came to trust it in 2.29
+inline constexpr int kFirstRevoke = 22900;  // 2.28 has it, too, but it is trusted only from 2.29 on
 
 }  // namespace ringmaster::nccl

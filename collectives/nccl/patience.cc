@@ -5,7 +5,7 @@
 namespace ringmaster::nccl {
 namespace {
 
-// Small collectives take some 20 us: for so long asking again at once is cheaper than a sleep.
+// Small collectives take some 20 us. At first it is cheaper to ask again at once than to sleep.
 constexpr std::chrono::microseconds kBusy{200}, kPause{50};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Waits, with a limit, for something that says only when it is asked whether it has ended.
+// Waits, up to a limit, for something that has to be asked whether it has ended.
 //
 // Thread rule: a value; over() is called on the waiting thread.
 #pragma once
@@ -17,12 +17,13 @@ class Patience {
   using Clock = std::chrono::steady_clock;
   using Over = std::function<bool()>;
 
-  // `over`: nobody waits for it any more (the view was stopped); empty: that can't be.
+  // The limit runs from here. `over` says that nobody waits any more (the view was stopped); empty:
+  // that can't happen.
   Patience(std::chrono::milliseconds limit, Over over)
       : limit_(limit), deadline_(Clock::now() + limit), over_(std::move(over)) {}
 
-  // Asks `ended` until it says how it ended. RM_ERR_EPOCH_MOVED: it is over; RM_ERR_TIMEOUT: the
-  // limit has passed, and `what` is said to be not done.
+  // Asks `ended` until it returns a status, and returns that. RM_ERR_EPOCH_MOVED: `over` said so
+  // first; RM_ERR_TIMEOUT: the limit has passed. The message names `what`.
   Status Await(const std::string& what, const std::function<std::optional<Status>()>& ended) const;
 
  private:

@@ -5,15 +5,14 @@
 
 namespace ringmaster::nccl {
 
-RankGroups::RankGroups(std::shared_ptr<NcclApi> nccl, Limits limits)
-    : nccl_(std::move(nccl)), limits_(limits) {
-  world_.group = std::make_unique<NcclGroup>(nccl_, limits_);
+RankGroups::RankGroups(Gpu gpu, WaitLimits limits) : gpu_(std::move(gpu)), limits_(limits) {
+  world_.group = std::make_unique<NcclGroup>(gpu_, limits_);
 }
 
 RankGroups::~RankGroups() {
-  std::vector<Comm> last;
+  std::vector<GivenUp> last;
   world_.group->GiveUp(&last);
-  (void)AbortAll(nccl_, last, limits_.quiet);
+  (void)AbortAll(gpu_, last, limits_.quiet);
 }
 
 void RankGroups::Install(Communicator* host, const std::vector<std::string>& workers) {
@@ -29,11 +28,12 @@ Status RankGroups::Choose(const engine::Response& response, RankGroup** out) {
   if (std::find(ranks.begin(), ranks.end(), world_.host->rank()) == ranks.end()) return {};
   const auto [set, is_new] = sets_.try_emplace(response.process_set());
   if (is_new) {
-    set->second.group = std::make_unique<NcclGroup>(nccl_, limits_);
+    set->second.group = std::make_unique<NcclGroup>(gpu_, limits_);
     if (Status s = world_.host->Subset(ranks, &set->second.own); !s.ok()) {
       sets_.erase(set);
       return s;
     }
+    set->second.set = response.process_set();
     set->second.host = set->second.own.get();
     for (int rank : ranks) set->second.workers.push_back(world_.workers[rank]);
   }
@@ -44,9 +44,9 @@ Status RankGroups::Choose(const engine::Response& response, RankGroup** out) {
 Status RankGroups::Forget(int32_t process_set) {
   const auto set = sets_.find(process_set);
   if (set == sets_.end()) return {};
-  std::vector<Comm> given_up;
+  std::vector<GivenUp> given_up;
   set->second.group->GiveUp(&given_up);
-  const Status quiet = AbortAll(nccl_, given_up, limits_.quiet);
+  const Status quiet = AbortAll(gpu_, given_up, limits_.quiet);
   sets_.erase(set);
   return quiet;
 }

@@ -1,5 +1,5 @@
 // The groups of ranks that take part in operations: all ranks of the view, and the ranks of each
-// process set. Each group has a communicator of NCCL's.
+// process set. Each group has an NCCL communicator.
 //
 // Thread rule: the engine's.
 #pragma once
@@ -18,25 +18,26 @@
 namespace ringmaster::nccl {
 
 struct RankGroup {
+  int32_t set = 0;  // its number; 0: the world
   Communicator* host = nullptr;
-  std::unique_ptr<Communicator> own;  // of a set
+  std::unique_ptr<Communicator> own;  // of a process set, else null
   std::vector<std::string> workers;   // by rank
   std::unique_ptr<NcclGroup> group;
 };
 
 class RankGroups {
  public:
-  RankGroups(std::shared_ptr<NcclApi> nccl, Limits limits);
+  RankGroups(Gpu gpu, WaitLimits limits);
   ~RankGroups();
   RankGroups(const RankGroups&) = delete;
   RankGroups& operator=(const RankGroups&) = delete;
 
   void ExpectView(bool planned) { world_.group->ExpectView(planned); }
-  // Of a view.
+  // A view begins.
   void Install(Communicator* host, const std::vector<std::string>& workers);
-  // Null: the operation is not this rank's.
+  // The group that runs this operation; null: this rank isn't in it.
   Status Choose(const engine::Response& response, RankGroup** out);
-  // An error: what the set ran on the device did not come to rest.
+  // The process set is removed. An error: what it ran on the device did not come to rest.
   Status Forget(int32_t process_set);
   // The view is over. The communicator of all its ranks is kept for the next view; those of process
   // sets are gone.
@@ -46,8 +47,8 @@ class RankGroups {
   NcclGroup* world() { return world_.group.get(); }
 
  private:
-  const std::shared_ptr<NcclApi> nccl_;
-  const Limits limits_;
+  const Gpu gpu_;
+  const WaitLimits limits_;
   RankGroup world_;
   std::map<int32_t, RankGroup> sets_;  // of this view, by number
 };

@@ -22,6 +22,9 @@ class RealCuda : public CudaApi {
   int version() const override { return version_; }
   CudaResult GetDeviceCount(int* count) override { return get_device_count_(count); }
   CudaResult SetDevice(int device) override { return set_device_(device); }
+  CudaResult ThreadExchangeStreamCaptureMode(int* mode) override {
+    return exchange_capture_mode_ == nullptr ? kCudaSuccess : exchange_capture_mode_(mode);
+  }
   CudaResult Malloc(void** data, size_t bytes) override { return malloc_(data, bytes); }
   CudaResult Free(void* data) override { return free_(data); }
   CudaResult StreamCreate(void** stream) override {
@@ -63,6 +66,8 @@ class RealCuda : public CudaApi {
     library->Resolve("cudaEventQuery", &event_query_);
     library->Resolve("cudaMemcpyAsync", &memcpy_async_);
     library->Resolve("cudaGetErrorString", &get_error_string_);
+    exchange_capture_mode_ = reinterpret_cast<CudaResult (*)(int*)>(
+        library->Find("cudaThreadExchangeStreamCaptureMode"));
     return library->CheckResolved();
   }
 
@@ -70,6 +75,7 @@ class RealCuda : public CudaApi {
   CudaResult (*runtime_get_version_)(int*) = nullptr;
   CudaResult (*get_device_count_)(int*) = nullptr;
   CudaResult (*set_device_)(int) = nullptr;
+  CudaResult (*exchange_capture_mode_)(int*) = nullptr;  // null: this runtime has none
   CudaResult (*malloc_)(void**, size_t) = nullptr;
   CudaResult (*free_)(void*) = nullptr;
   CudaResult (*priority_range_)(int*, int*) = nullptr;

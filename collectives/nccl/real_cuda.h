@@ -12,7 +12,7 @@ namespace ringmaster::nccl {
 
 // RM_ERR_UNAVAILABLE: there is none, or one that lacks what we need.
 Status LoadCuda(std::unique_ptr<CudaApi>* out);
-// The same from a file or name.
+// The same with this file or library name.
 Status LoadCudaFrom(const char* name, std::unique_ptr<CudaApi>* out);
 
 }  // namespace ringmaster::nccl

@@ -1,6 +1,9 @@
 #include "collectives/nccl/real_nccl.h"
 
+#include <cstdlib>
 #include <utility>
+
+#include "collectives/nccl/nccl_settings.h"
 
 namespace ringmaster::nccl {
 namespace {
@@ -128,6 +131,12 @@ class RealNccl : public NcclApi {
 }  // namespace
 
 Status LoadNccl(std::unique_ptr<NcclApi>* out) {
+  const auto why = WhyBlocking([](const std::string& name) -> std::optional<std::string> {
+    const char* const value = std::getenv(name.c_str());
+    if (value == nullptr) return std::nullopt;
+    return value;
+  });
+  if (why) return {RM_ERR_UNAVAILABLE, *why};
   SharedLibrary library;
   if (Status s = SharedLibrary::Open(kNcclNames, &library); !s.ok()) return s;
   return RealNccl::Load(std::move(library), out);

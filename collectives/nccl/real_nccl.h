@@ -12,7 +12,7 @@ namespace ringmaster::nccl {
 
 // RM_ERR_UNAVAILABLE: there is none, or one without nonblocking communicators (before 2.14).
 Status LoadNccl(std::unique_ptr<NcclApi>* out);
-// The same from a file or name.
+// The same with this file or library name.
 Status LoadNcclFrom(const char* name, std::unique_ptr<NcclApi>* out);
 
 }  // namespace ringmaster::nccl

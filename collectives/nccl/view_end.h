@@ -1,4 +1,5 @@
-// Whether the view in which a backend works is over: what waits for NCCL or for the device asks.
+// Says whether the view in which a backend works is over. Whatever waits for NCCL or for the device
+// asks it.
 //
 // Owner: NcclBackend. Thread rule: Abort() from any thread, the rest from the engine's.
 #pragma once
@@ -18,14 +19,14 @@ class ViewEnd {
 
   // The backend works in the view of this epoch.
   void Install(uint64_t epoch) { epoch_ = epoch; }
-  // Views up to this one are over. An earlier epoch takes nothing back.
+  // Views up to this one are over. A later call with an earlier epoch changes nothing.
   void Abort(uint64_t epoch) {
     uint64_t before = aborted_;
     while (before < epoch && !aborted_.compare_exchange_weak(before, epoch)) {
     }
   }
   bool over() const { return aborted_ >= epoch_; }
-  // For a wait. It must not outlive this object.
+  // over() as a function, for a wait. It must not outlive this object.
   Patience::Over Asker() const {
     return [this] { return over(); };
   }

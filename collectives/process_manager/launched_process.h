@@ -1,5 +1,6 @@
-// This process as one of those that a process manager (mpirun, mpiexec, srun) has started together:
-// what they can ask it, whichever protocol it speaks, and what it has told them.
+// A process manager (mpirun, mpiexec, srun), as seen from one of the processes that it has started
+// together: what the process can ask it, whichever protocol it speaks, and what it has told the
+// process.
 //
 // Thread rule: one thread.
 #pragma once
@@ -16,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 class ProcessManager {
  public:
-  // The process leaves. The others still know what it has handed in.
+  // The process takes leave of the manager. The others still know what it has handed in.
   virtual ~ProcessManager() = default;
 
   virtual int rank() const = 0;
@@ -34,7 +35,7 @@ class ProcessManager {
 struct Launch {
   enum class Protocol { kNone, kPmix, kPmi1 };
   Protocol protocol = Protocol::kNone;  // none: no launcher, or it has started no other process
-  int socket = -1, rank = 0, size = 1;  // of PMI; PMIx's library has its own ways
+  int socket = -1, rank = 0, size = 1;  // for PMI; PMIx's library finds its server by itself
 };
 
 }  // namespace ringmaster::process_manager

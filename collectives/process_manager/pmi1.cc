@@ -16,7 +16,7 @@
 namespace ringmaster::process_manager {
 namespace {
 
-constexpr std::chrono::seconds kPatience{10};  // with the launcher on this machine
+constexpr std::chrono::seconds kPatience{10};  // for the launcher, on this machine
 constexpr size_t kMostLine = 1 << 16;
 
 // "cmd=put_result rc=0 msg=success"
@@ -33,12 +33,13 @@ Fields FieldsOf(std::string_view line) {
   return fields;
 }
 
-// Lines to the launcher and back, one at a time.
+// Sends lines to the launcher and reads its answers, one at a time.
 class Line {
  public:
   explicit Line(int socket) : socket_(socket) {}
 
-  // Questions and answers are in step: after one that was not answered, there are no more.
+  // Each answer belongs to the question before it. After a question that was not answered, no more
+  // can be asked.
   bool broken() const { return broken_; }
 
   Status Ask(const std::string& question, Clock::time_point deadline, Fields* answer) {
@@ -100,7 +101,7 @@ class Line {
 class Pmi1 : public ProcessManager {
  public:
   Pmi1(int socket, int rank, int size) : line_(socket), rank_(rank), size_(size) {}
-  // Hydra takes a process that has begun and takes no leave for one that has failed.
+  // Hydra takes a process for failed that has sent `init` and ends without `finalize`.
   ~Pmi1() override {
     Fields answer;
     if (begun_ && !line_.broken())
@@ -149,7 +150,7 @@ class Pmi1 : public ProcessManager {
   Line line_;
   const int rank_, size_;
   bool begun_ = false;
-  std::string space_;  // in which the processes of this start put and get
+  std::string space_;  // key-value space of the processes that were started together
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ using testing::HasSubstr;
 
 Clock::time_point Soon() { return Clock::now() + std::chrono::seconds(20); }
 
-// As Hydra answers, in a thread for each process.
+// Answers as Hydra does, in a thread for each process.
 class Launcher {
  public:
   explicit Launcher(int size) : size_(size) {}
@@ -39,11 +39,12 @@ class Launcher {
     for (const int fd : processes_) close(fd);
     for (const int fd : own_) close(fd);
   }
-  // What it says instead of its own word; nothing for the question "": it goes away.
+  // May change an answer before it is sent. If it makes it empty, the launcher closes the
+  // connection.
   std::function<std::string(const std::string& question, std::string answer)> change =
       [](const std::string&, std::string answer) { return answer; };
 
-  // What the process with that rank finds in its environment.
+  // Starts a process of this rank: returns what it finds in its environment.
   Launch Start(int rank) {
     int ends[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
@@ -116,7 +117,7 @@ class Launcher {
   bool closing_ = false;
   std::string asked_;
   std::vector<int> processes_, own_;
-  std::vector<std::jthread> threads_;  // the first to go
+  std::vector<std::jthread> threads_;  // destroyed first
 };
 
 TEST(Pmi1Test, EveryProcessHearsWhatAllHaveSaid) {
@@ -207,7 +208,7 @@ TEST(ReadLaunchTest, TakesTheLauncherOfSeveralAndNoneForOne) {
       {{}, Protocol::kNone},
       {{{"PMI_FD", "7"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}, Protocol::kNone},
       {{{"PMI_FD", "7"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, Protocol::kPmi1},
-      // Of the shell in which mpiexec was started.
+      // These variables come from the shell in which mpiexec was started.
       {{{"PMI_FD", "7"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"SLURM_STEP_NUM_TASKS", "1"}},
        Protocol::kPmi1},
       {{{"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", "a"}}, Protocol::kPmix},

@@ -44,7 +44,7 @@ class Answer {
     answer.came_.NotifyAll();
   }
 
-  // Null: the deadline has passed.
+  // Waits for the answer. No value: the deadline has passed.
   std::optional<pmix::Status> Await(Clock::time_point deadline, Content* content) {
     sync::MutexLock lock(&mu_);
     while (!status_) {
@@ -147,14 +147,15 @@ class Pmix : public ProcessManager {
                content);
   }
 
-  // `question` hands the library a ticket for its answer. `otherwise`: what is the matter if none
-  // comes.
+  // Asks the library a question. `question` passes on the ticket for the answer; `otherwise` says
+  // what is wrong if no answer comes.
   template <typename Question>
   Status Ask(const std::shared_ptr<Answer>& answer, const Question& question,
              Clock::time_point deadline, const std::string& otherwise, Answer::Content* content) {
     void* const ticket = Answer::Ticket(answer);
     const pmix::Status asked = question(ticket);
-    // It answers by the ticket only what it could not at once.
+    // If the call doesn't succeed, its result is the answer, and the library doesn't use the
+    // ticket.
     if (asked != pmix::kSuccess) Answer::Take(ticket, asked, nullptr);
     const auto status = answer->Await(deadline, content);
     if (!status) return {RM_ERR_TIMEOUT, otherwise + " before the deadline"};

@@ -1,5 +1,5 @@
 // The part of PMIx's binary interface that is used here (the PMIx Standard, version 4.1: types and
-// functions of chapters 3, 5 and 6; their numbers stand in pmix_common.h). It has kept since
+// functions of chapters 3, 5 and 6; their numbers are in pmix_common.h). It has not changed since
 // version 2.
 #pragma once
 
@@ -22,15 +22,15 @@ struct Value {
   union {
     char* string;
     uint32_t uint32;
-    uint64_t room[8];  // more than the largest of the types that stand here
+    uint64_t room[8];  // more than the largest type that PMIx puts here
   };
 };
 inline constexpr uint16_t kString = 3, kUint32 = 14;
 
-inline constexpr uint8_t kToAll = 3;  // the scope of what is said
+inline constexpr uint8_t kToAll = 3;  // the scope of a value that is put: all processes
 inline constexpr char kJobSize[] = "pmix.job.size";
 
-struct Info;  // none is given
+struct Info;  // no info is ever given
 
 extern "C" {
 using Done = void (*)(Status, void* context);

@@ -35,10 +35,10 @@ Status ReadPmi(const Lookup& lookup, Launch* out) {
 Status ReadLaunch(const Lookup& lookup, Launch* out) {
   *out = {};
   if (!lookup("PMIX_RANK").empty() && !lookup("PMIX_NAMESPACE").empty()) {
-    // Open MPI's own comes first: its mpirun may run in a step of Slurm's that has one task.
+    // Open MPI's variable comes first: its mpirun may run in a Slurm step that has one task.
     std::string size = lookup("OMPI_COMM_WORLD_SIZE");
     if (size.empty()) size = lookup("SLURM_STEP_NUM_TASKS");
-    // One that is alone need not ask its launcher, nor have PMIx's library.
+    // A process that is alone needs neither its launcher nor PMIx's library.
     if (size != "1") out->protocol = Protocol::kPmix;
     return {};
   }

@@ -1,5 +1,5 @@
-// Finds and opens what has started this process beside others like it, where Ringmaster has not:
-// mpirun, mpiexec, srun.
+// Finds and opens the process manager that has started this process together with others, if
+// Ringmaster has not: mpirun, mpiexec, srun.
 //
 // Thread rule: one thread.
 #pragma once

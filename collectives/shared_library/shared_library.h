@@ -13,13 +13,14 @@ namespace ringmaster {
 
 class SharedLibrary {
  public:
-  // The first of `names` that this process has loaded already (so that a framework and we share
-  // one), else the first that the dynamic linker finds. RM_ERR_UNAVAILABLE: none, and why.
+  // Opens the first of `names` that this process has loaded already (so that a framework and we
+  // share one), else the first that the dynamic linker finds. RM_ERR_UNAVAILABLE: none can be
+  // opened, and why.
   static Status Open(std::span<const char* const> names, SharedLibrary* out);
 
-  // Null if it has none of this name.
+  // The address of the symbol; null if the library has none of this name.
   void* Find(const char* symbol) const;
-  // A function that must be there; where it isn't, its name is kept.
+  // Finds a function that must be there. If it isn't, CheckResolved() names it.
   template <typename Function>
   void Resolve(const char* symbol, Function** out) {
     *out = reinterpret_cast<Function*>(Find(symbol));

@@ -1,5 +1,5 @@
-// The sidecar's side of the worker link for tests: answers hello and ping, records what workers
-// say, says what it is told.
+// The sidecar's side of the worker link, for tests: it answers hello and ping, records what workers
+// say, and says what it is told to say.
 //
 // Thread rule: one thread of its own reads; Send, Await and the rest from the test's thread.
 #pragma once
@@ -23,9 +23,9 @@ class FakeSidecar {
   explicit FakeSidecar(std::string path);
   ~FakeSidecar();
 
-  // What the next hello of a slot is welcomed as; "bootstrap" unless told.
+  // The state with which the next hello of a slot is welcomed; by default "bootstrap".
   void Welcome(int slot, const std::string& state);
-  // The key of the ring, base64, that every welcome brings from now on; empty: none.
+  // The ring key in base64, which every welcome brings from now on; empty: none.
   void SetRingKey(const std::string& key);
   void Send(int slot, const Json& frame);
   // The newest frame of this type from the slot for which `matches` holds; null after 30 s.
@@ -38,12 +38,13 @@ class FakeSidecar {
   int hellos(int slot);
   void AnswerPings(bool answer);
   void SetFence(int ms);
-  // A worker may begin again after a shutdown, as with sidecars of this version.
+  // From now on workers may begin again after a shutdown, as with sidecars of this version.
   void LetRest();
   // Closes listener and connections, as when the sidecar dies, and listens again.
   void Restart();
 
-  // Stops `old` workers, waits for their word, and sends a view of `slots` to `slots`.
+  // Stops the workers of `stop_first`, waits until they have answered, and sends a view of `slots`
+  // to `slots`.
   uint64_t InstallView(const std::vector<int>& slots, const std::string& reason,
                        const std::vector<int>& stop_first, bool train = true);
 
@@ -60,7 +61,7 @@ class FakeSidecar {
   void Accept() REQUIRES(mu_);
   void Read(Peer* peer) REQUIRES(mu_);
   void Handle(Peer* peer, const Json& frame) REQUIRES(mu_);
-  // Null if there is none; the newest one.
+  // The newest one; null if there is none.
   const Json* FindHeard(int slot, const std::string& type,
                         const std::function<bool(const Json&)>& matches) REQUIRES(mu_);
   int CountHeard(int slot, const std::string& type) REQUIRES(mu_);

@@ -27,7 +27,7 @@ class FrameConnection {
 
   void Put(const std::string& frames) { out_ += frames; }
   bool wants_to_write() const { return !out_.empty(); }
-  // Sends as much as goes out at once. RM_ERR_UNAVAILABLE: how the connection has ended.
+  // Sends as much as the socket takes at once. RM_ERR_UNAVAILABLE: how the connection has ended.
   Status Write();
   // Hands over what has come, frame by frame. RM_ERR_UNAVAILABLE: how the connection has ended.
   Status Read(const std::function<void(const nlohmann::json&)>& handle);

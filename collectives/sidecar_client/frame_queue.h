@@ -1,5 +1,6 @@
-// What other threads hand to the client's thread: frames to be sent, the wish to be told that all
-// of them were heard, and the end. And what that thread tells them: why there is no connection.
+// What other threads hand to the client's thread: frames to be sent, the wish to know that all of
+// them were heard, and the end. And what the client's thread tells them: why there is no
+// connection.
 //
 // Thread rule: any thread, but those named below are called on the client's thread.
 #pragma once
@@ -28,8 +29,8 @@ class FrameQueue {
     return trouble_;
   }
 
-  // A ping that was sent after what has been put till now has to be answered; AwaitAnswer waits for
-  // it. One waiter at a time.
+  // Asks for the answer to a ping that is sent after everything that has been put until now.
+  // AwaitAnswer() waits for it: false means that the deadline has passed. One waiter at a time.
   void AskForAnswer() {
     sync::MutexLock lock(&mu_);
     waiting_ = true;
@@ -88,7 +89,8 @@ class FrameQueue {
   std::string trouble_ GUARDED_BY(mu_);
   sync::CondVar heard_;
   bool waiting_ GUARDED_BY(mu_) = false;
-  uint64_t awaited_ping_ GUARDED_BY(mu_) = 0;  // its answer ends the wait; 0: not sent yet
+  // The answer to this ping ends the wait; 0: it was not sent yet.
+  uint64_t awaited_ping_ GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace ringmaster::sidecar_client

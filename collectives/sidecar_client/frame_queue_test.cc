@@ -7,7 +7,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-const Clock::time_point kNow{};  // has passed
+const Clock::time_point kNow{};  // a time that has passed
 
 TEST(FrameQueueTest, FramesAreTakenOnceInTheirOrder) {
   FrameQueue queue;
@@ -22,7 +22,7 @@ TEST(FrameQueueTest, AWaitEndsWithTheAnswerToItsPingOrALaterOne) {
   EXPECT_FALSE(queue.NeedsPing());
   queue.AskForAnswer();
   EXPECT_TRUE(queue.NeedsPing());
-  queue.Answered(3);  // of a ping that was sent before
+  queue.Answered(3);  // answers a ping that was sent before
   EXPECT_TRUE(queue.NeedsPing());
   queue.Pinged(5);
   EXPECT_FALSE(queue.NeedsPing());

@@ -1,8 +1,9 @@
 // The pings of one worker and what their answers prove.
 //
 // A worker whose pings are not answered may have been replaced: when the last answered ping was
-// sent too long ago, it is fenced. What counts is when a ping was *sent*: that is the latest moment
-// at which the sidecar is known to have still counted on this worker afterwards.
+// sent too long ago, the worker is fenced. What counts is when that ping was sent, and not when its
+// answer came, because the sidecar may have answered at once and given the worker up a moment
+// later.
 //
 // Thread rule: one thread; times are given to it, in milliseconds.
 #pragma once
@@ -22,7 +23,7 @@ class Heartbeat {
   int ping_ms() const { return ping_ms_; }
   int fence_ms() const { return fence_ms_; }
 
-  // A connection stands; pings on the one before will not be answered any more.
+  // A new connection was welcomed. Pings on the one before will not be answered any more.
   void Restart(int64_t now, int ping_ms, int fence_ms) {
     ping_ms_ = std::max(1, ping_ms);
     fence_ms_ = std::max(1, fence_ms);
@@ -48,11 +49,12 @@ class Heartbeat {
     }
   }
 
-  // When the worker is fenced if nothing is answered; never before the first welcome, and once.
+  // When the worker is fenced if no further ping is answered. Never before the first welcome, and
+  // only once.
   int64_t fence_at() const {
     return fenced_ || answered_ == 0 ? std::numeric_limits<int64_t>::max() : answered_ + fence_ms_;
   }
-  // True once: the time has come.
+  // True once, when that time has come.
   bool Fence(int64_t now) {
     if (now < fence_at()) return false;
     return fenced_ = true;

@@ -21,9 +21,9 @@ TEST(HeartbeatTest, TheTimeCountsFromTheSendingOfTheLastAnsweredPing) {
   const uint64_t second = heartbeat.Ping(5100);
   heartbeat.Ping(5200);
   EXPECT_LT(first, second);
-  heartbeat.Answered(second);  // and so the first one
+  heartbeat.Answered(second);  // this answers the first one, too
   EXPECT_EQ(heartbeat.fence_at(), 6100);
-  heartbeat.Answered(first);  // late: changes nothing
+  heartbeat.Answered(first);  // comes late and changes nothing
   EXPECT_EQ(heartbeat.fence_at(), 6100);
 }
 

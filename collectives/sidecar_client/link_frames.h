@@ -17,9 +17,9 @@ struct LinkTimes {
   int fence_ms;
 };
 
-// Of a `welcome`. What it doesn't say stays in *times as it is.
+// Reads the times of a `welcome`. What it doesn't say stays in *times as it is.
 Status ReadTimes(const nlohmann::json& welcome, LinkTimes* times);
-// Of a `pong`: which ping it answers; 0 if it doesn't say.
+// Reads which ping a `pong` answers; 0 if it doesn't say.
 Status ReadPong(const nlohmann::json& pong, uint64_t* number);
 
 }  // namespace ringmaster::sidecar_client

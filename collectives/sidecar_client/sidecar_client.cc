@@ -69,7 +69,8 @@ std::string SidecarClient::trouble() const { return queue_.trouble(); }
 void SidecarClient::Loop() {
   while (true) {
     const int64_t now = BootMs();
-    const bool closing = queue_.closing();  // asked before the last frames are taken
+    // Read before Act() takes the queued frames, so that none is left behind.
+    const bool closing = queue_.closing();
     Act(now);
     if (closing) return;
     AwaitEvents(now);
@@ -84,7 +85,8 @@ void SidecarClient::Act(int64_t now) {
   const bool soon = ping_soon_.exchange(false);
   if (welcomed()) {
     if (soon || now >= heartbeat_.ping_at()) Ping(now);
-    // Who asks has queued his frames before: they are taken after this, so the ping follows them.
+    // Whoever asks has queued its frames before. They are taken after this line, so the ping
+    // follows them.
     const bool asked = queue_.NeedsPing();
     connection_.Put(queue_.Take());
     if (asked) {
@@ -144,10 +146,10 @@ void SidecarClient::HandleFrame(const nlohmann::json& frame) {
   Status status;
   try {
     status = HandleTyped(type, frame);
-  } catch (const nlohmann::json::exception& error) {  // of the handler
+  } catch (const nlohmann::json::exception& error) {  // thrown by the handler
     status = {RM_ERR_INVALID, error.what()};
   }
-  // The message names a field and not the whole frame, in which the ring's key may stand.
+  // The message names a field and doesn't show the whole frame, which may have the ring key in it.
   if (status.ok()) return;
   std::fprintf(stderr, "ringmaster: frame '%s' ignored: %s\n", type.c_str(),
                status.message().c_str());

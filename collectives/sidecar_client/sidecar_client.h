@@ -1,9 +1,9 @@
 // The worker's side of the worker link: JSON frames to its sidecar on a unix socket
 // (docs/contracts.md, section 2).
 //
-// It has a thread of its own, so that a worker that sleeps in user code still answers. It pings,
-// reconnects for ever, and after 10 s without an answered ping (on the clock that counts suspended
-// time too) says that the worker is fenced.
+// It has a thread of its own, so that a worker still answers while it sleeps in user code. It
+// pings, reconnects for ever, and says that the worker is fenced after 10 s without an answered
+// ping (on the clock that counts suspended time, too).
 //
 // Thread rule: Send() from any thread; the handler is called on the client's thread, without locks.
 #pragma once
@@ -34,22 +34,23 @@ class SidecarClient {
  public:
   struct Options {
     std::string socket;
-    int ping_ms = 250;  // both until a `welcome` says otherwise
+    int ping_ms = 250;  // both hold until a `welcome` says otherwise
     int fence_ms = 10000;
   };
 
   SidecarClient(Options options, SidecarHandler* handler);
-  // From now on the handler is called. Once.
+  // Starts the client's thread, which calls the handler. Called once.
   void Start();
   ~SidecarClient();  // sends what is queued, if that is possible at once
 
   // Kept until there is a connection, then sent in order.
   void Send(const nlohmann::json& frame);
-  // The next ping goes out with what is sent next, not at its time.
+  // The next ping is sent together with the next frames, and not at its time.
   void PingSoon() { ping_soon_ = true; }
-  // Until the sidecar has answered a ping that was sent after all that was queued before this call;
-  // over several connections, if it has to be. False: not by the deadline. What was sent on a
-  // connection that has died since is for the handler to say again after the next `welcome`.
+  // Waits until the sidecar has answered a ping that was sent after everything that was queued
+  // before this call; over several connections, if necessary. False: not by the deadline. What was
+  // sent on a connection that has died since, the handler has to say again after the next
+  // `welcome`.
   bool AwaitHeard(std::chrono::steady_clock::time_point deadline);
   // Why there is no connection now; empty if there is one.
   std::string trouble() const;
@@ -74,7 +75,7 @@ class SidecarClient {
   std::atomic<bool> ping_soon_{false};
   FrameQueue queue_;
 
-  // the client's thread
+  // Used by the client's thread alone.
   FrameConnection connection_;
   bool welcomed_ = false;  // on this connection
   Heartbeat heartbeat_;

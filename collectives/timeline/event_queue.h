@@ -1,6 +1,6 @@
-// Events on their way from the thread that records them to the one that writes them: a ring of
-// slots without locks, so that recording costs no more than a copy. What comes while the ring is
-// full is counted and dropped: the recording thread never waits.
+// The events on their way from the thread that records them to the one that writes them: a ring of
+// slots without locks, so that recording costs no more than a copy. An event that comes while the
+// ring is full is counted and dropped: the recording thread never waits.
 //
 // Thread rule: Push() by one thread, Pop() by one other.
 #pragma once

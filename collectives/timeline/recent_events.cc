@@ -23,7 +23,8 @@ void RecentEvents::Push(const Event& event) {
   const uint64_t turn = pushed_.load(std::memory_order_relaxed);
   Slot& slot = slots_[turn & (slots_.size() - 1)];
   slot.turn.store(2 * turn + 1, std::memory_order_relaxed);
-  // Whoever reads one of these words reads that turn, or a later one, afterwards.
+  // A reader that has read one of these words (with acquire) then sees this odd turn or a later
+  // one, and so knows that its copy is no whole event.
   const auto put = [&](size_t word, uint64_t value) {
     slot.words[word].store(value, std::memory_order_release);
   };
@@ -71,7 +72,7 @@ std::vector<Event> RecentEvents::Since(Clock::time_point since) const {
   const uint64_t end = pushed_.load(std::memory_order_acquire);
   Event event;
   for (uint64_t turn = end; turn > 0 && end - turn < slots_.size(); --turn) {
-    if (!Read(turn - 1, &event)) break;  // so has all that is older
+    if (!Read(turn - 1, &event)) break;  // all that is older has been overwritten, too
     if (event.end >= since) events.push_back(event);
   }
   return events;

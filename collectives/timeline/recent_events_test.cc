@@ -56,7 +56,7 @@ TEST(RecentEventsTest, OfALongNameTheEndIsKept) {
   RecentEvents recent(2);
   const std::string end(RecentEvents::kLongestName, 'e');
   recent.Push(At(1, "beginning." + end));
-  recent.Push(At(2, "short"));  // leaves nothing of the one before
+  recent.Push(At(2, "short"));  // must leave nothing of the longer name before
   EXPECT_EQ(recent.Since(kStart)[1].name, end);
   recent.Push(At(3, "s"));
   EXPECT_EQ(recent.Since(kStart)[0].name, "s");

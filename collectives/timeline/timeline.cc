@@ -1,24 +1,8 @@
 #include "collectives/timeline/timeline.h"
 
+#include "collectives/timeline/trace_opening.h"
+
 namespace ringmaster::timeline {
-namespace {
-
-constexpr std::chrono::milliseconds kPause{100};
-constexpr int kMostFilesOfARank = 100;
-
-// "t.json" for rank 2, the third of that rank: "t.rank2-3.json"
-std::string PathOf(const std::string& path, int rank, int nth) {
-  if (rank == 0 && nth == 1) return path;
-  const size_t slash = path.rfind('/'), dot = path.rfind('.');
-  const bool has_ending =
-      dot != std::string::npos && (slash == std::string::npos || dot > slash + 1) && dot > 0;
-  const size_t at = has_ending ? dot : path.size();
-  return path.substr(0, at) + ".rank" + std::to_string(rank) +
-         (nth > 1 ? std::string("-") + std::to_string(nth) : "") + path.substr(at);
-}
-
-}  // namespace
-
 Timeline::~Timeline() { (void)Stop(); }
 
 void Timeline::KeepRecent() {
@@ -48,50 +32,31 @@ std::vector<std::string> Timeline::Recent(const RecentRequest& request) const {
 
 Status Timeline::Start(const std::string& path, bool later, const Process& process) {
   sync::MutexLock lock(&mu_);
-  if (file_ != nullptr)
+  if (writer_ != nullptr)
     return {RM_ERR_INVALID, "a timeline is being recorded already: stop it first"};
-  auto file = std::make_unique<TraceFile>();
-  Status opened;
-  for (int nth = 1; nth <= kMostFilesOfARank; ++nth) {
-    opened = file->Open(PathOf(path, process.rank, nth), later, process);
-    if (opened.code() != RM_ERR_UNAVAILABLE) break;
+  std::unique_ptr<TraceFile> file;
+  if (Status opened = OpenTrace(path, later, process, Clock::now() + opening_, &file); !opened.ok())
+    return opened;
+  if (needs_queue_) {
+    queues_.push_back(std::make_shared<EventQueue>(kQueuedEvents));
+    queue_.store(queues_.back().get(), std::memory_order_release);
+    needs_queue_ = false;
   }
-  if (!opened.ok()) return {RM_ERR_INVALID, opened.message()};
-  if (queue_ == nullptr) queue_ = std::make_unique<EventQueue>(kQueuedEvents);
-  queue_->Pop([](const Event&) {});  // what came after the last timeline had stopped
-  (void)queue_->TakeDropped();
-  file_ = std::move(file);
+  queues_.back()->Pop([](const Event&) {});  // drops what came after the last one was stopped
+  (void)queues_.back()->TakeDropped();
   number_.fetch_add(1, std::memory_order_relaxed);
   on_.store(true, std::memory_order_release);
-  writer_ =
-      std::jthread([this, to = file_.get()](std::stop_token stop) { WriteUntilStopped(stop, to); });
+  writer_ = std::make_unique<TraceWriter>(queues_.back(), std::move(file));
   return {};
 }
 
-Status Timeline::Stop() {
+Status Timeline::Stop(Clock::time_point deadline) {
   sync::MutexLock lock(&mu_);
-  if (file_ == nullptr) return {};
+  if (writer_ == nullptr) return {};
   on_.store(false, std::memory_order_release);
-  writer_.request_stop();
-  writer_.join();
-  Status closed = file_->Close();
-  file_.reset();
+  Status closed = writer_->Stop(deadline, &needs_queue_);
+  writer_.reset();
   return closed;
-}
-
-void Timeline::WriteUntilStopped(std::stop_token stop, TraceFile* file) {
-  sync::Mutex mu;
-  sync::StoppableCondVar stopped;
-  for (bool last = false; !last;) {
-    {
-      sync::MutexLock lock(&mu);
-      (void)stopped.WaitUntil(&mu, stop, Clock::now() + kPause);
-    }
-    last = stop.stop_requested();
-    queue_->Pop([&](const Event& event) { file->Write(event); });
-    if (const size_t dropped = queue_->TakeDropped()) file->WriteDropped(dropped, Clock::now());
-    file->Flush();
-  }
 }
 
 }  // namespace ringmaster::timeline

@@ -1,11 +1,15 @@
 #include "collectives/timeline/timeline.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tests/support/temp_dir.h"
 
@@ -20,7 +24,7 @@ nlohmann::json Parsed(const std::filesystem::path& path) {
   return nlohmann::json::parse(file, nullptr, false);
 }
 
-// Those that aren't introductions.
+// The events that are not introductions.
 std::vector<nlohmann::json> EventsOf(const std::filesystem::path& path) {
   std::vector<nlohmann::json> events;
   for (const auto& event : Parsed(path)) {
@@ -193,6 +197,50 @@ TEST_F(TimelineTest, WhatDoesNotFitOnTheDiskIsSaid) {
   const Status stopped = timeline_.Stop();
   EXPECT_EQ(stopped.code(), RM_ERR_INTERNAL);
   EXPECT_THAT(stopped.message(), HasSubstr("/dev/full"));
+}
+
+// A pipe whose reader reads nothing: what is written to it waits for ever.
+TEST_F(TimelineTest, AFileThatTakesNothingIsGivenUpAndNamedAndTheNextOneIsWhole) {
+  ASSERT_EQ(mkfifo(In("pipe").c_str(), 0600), 0);
+  const int reader = open(In("pipe").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  ASSERT_TRUE(timeline_.Start(In("pipe"), false, {}).ok());
+  for (int i = 0; i < 2000; ++i) Record(Row::kSteps, "step", "1", microseconds(1));
+  const Status stopped = timeline_.Stop(Clock::now() + std::chrono::milliseconds(300));
+  EXPECT_EQ(stopped.code(), RM_ERR_INTERNAL);
+  EXPECT_THAT(stopped.message(), HasSubstr(In("pipe")));
+
+  ASSERT_TRUE(timeline_.Start(In("t.json"), false, {}).ok());
+  Record(Row::kSteps, "step", "2", microseconds(1));
+  ASSERT_TRUE(timeline_.Stop().ok());
+  EXPECT_EQ(EventsOf(In("t.json")).size(), 1u);
+
+  fcntl(reader, F_SETFL, 0);
+  std::vector<char> read_now(1 << 16);
+  while (read(reader, read_now.data(), read_now.size()) > 0) {
+  }
+  close(reader);  // the writer has come to the file's end
+}
+
+// A pipe without a reader: who opens it waits for ever, as with a file system that is gone.
+TEST_F(TimelineTest, AFileThatCannotBeOpenedInTimeIsGivenUpAndNamedAndTheNextOneIsWhole) {
+  ASSERT_EQ(mkfifo(In("pipe").c_str(), 0600), 0);
+  Timeline timeline(std::chrono::milliseconds(200));
+  const Status started = timeline.Start(In("pipe"), false, {});
+  EXPECT_EQ(started.code(), RM_ERR_INVALID);
+  EXPECT_THAT(started.message(), HasSubstr(In("pipe") + " can't be opened"));
+  EXPECT_TRUE(timeline.Stop().ok());
+
+  ASSERT_TRUE(timeline.Start(In("t.json"), false, {}).ok());
+  ASSERT_TRUE(timeline.Stop().ok());
+  EXPECT_TRUE(Parsed(In("t.json")).is_array());
+
+  // The thread that was left behind is answered at last. It writes nothing.
+  const int reader = open(In("pipe").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  char byte;
+  EXPECT_EQ(read(reader, &byte, 1), 0);
+  close(reader);
 }
 
 // For tsan: one thread records while others start and stop.

@@ -54,11 +54,21 @@ Status TraceFile::Close() {
   if (fd_ < 0) return {};
   buffer_ += "\n]\n";
   Flush();
+  const bool closed = CloseDescriptor();
+  if (!failed_ && closed) return {};
+  return {RM_ERR_INTERNAL, "not all of the timeline could be written to " + path_};
+}
+
+void TraceFile::Discard() {
+  buffer_.clear();
+  if (fd_ >= 0) (void)CloseDescriptor();
+}
+
+bool TraceFile::CloseDescriptor() {
   fork_guard::Disown(fd_);
   const bool closed = close(fd_) == 0;
   fd_ = -1;
-  if (!failed_ && closed) return {};
-  return {RM_ERR_INTERNAL, "not all of the timeline could be written to " + path_};
+  return closed;
 }
 
 }  // namespace ringmaster::timeline

@@ -27,21 +27,28 @@ class TraceFile {
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
-  // RM_ERR_INVALID says why there can be no such file. `fresh`: one that is there is left as it is.
+  // RM_ERR_INVALID says why there can be no such file. With `fresh` a file that exists is left as
+  // it is: RM_ERR_UNAVAILABLE.
   Status Open(const std::string& path, bool fresh, const Process& process);
   void Write(const Event& event);
   void WriteDropped(size_t count, Clock::time_point now);
   void Flush();
   // RM_ERR_INTERNAL: not all of it could be written (a full disk, say).
   Status Close();
+  // Closes the file as it is, without what is left to write.
+  void Discard();
+  // Constant after Open().
+  const std::string& path() const { return path_; }
 
  private:
-  // Not the C library's FILE: a forked child would write what is in its buffer once more.
+  bool CloseDescriptor();
+
+  // Not a FILE of the C library: a forked child would write once more what is in its buffer.
   int fd_ = -1;
   std::string buffer_;
   bool failed_ = false;
   std::string path_;
-  std::optional<TraceText> text_;  // set by Open
+  std::optional<TraceText> text_;  // has a value after Open()
 };
 
 }  // namespace ringmaster::timeline

@@ -14,7 +14,7 @@ constexpr const char* kRowNames[] = {"steps", "rounds", "waits", "operations", "
 constexpr int kFirstTensorRow = 10;
 constexpr int kOtherTensors = kFirstTensorRow - 1;
 
-// With a point, whatever locale the script has set.
+// Writes a decimal point, whatever locale the script has set.
 std::string Decimal(double value) {
   char text[64];
   const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, 3).ptr;
@@ -48,7 +48,7 @@ int TraceText::RowOf(const Event& event, std::string* out) {
   if (known != rows_.end()) return known->second;
   if (rows_.size() == kMostTensorRows) {
     *out += Introduction(kOtherTensors, "other tensors");
-    rows_.emplace(std::string(), kOtherTensors);  // from now on there is one more
+    rows_.emplace(std::string(), kOtherTensors);  // so that rows_ is larger, and this is done once
   }
   if (rows_.size() > kMostTensorRows) return kOtherTensors;
   const int row = kFirstTensorRow + static_cast<int>(rows_.size());

@@ -26,10 +26,10 @@ class TraceText {
   static std::string Quoted(const std::string& text);
 
  private:
-  // Each name has a row of its own, up to so many: a script that makes up names has no end of them.
+  // The most tensors that get a row of their own: a script may make up ever new names.
   static constexpr size_t kMostTensorRows = 1000;
 
-  // The row's number; introduces it first if it is new.
+  // The number of the event's row. If the row is new, its introduction is added to *out.
   int RowOf(const Event& event, std::string* out);
   std::string Introduction(int row, const std::string& name) const;
   std::string Times(const Event& event) const;

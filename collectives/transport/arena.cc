@@ -36,9 +36,10 @@ std::byte* MapShared(int fd, size_t bytes) {
 
 }  // namespace
 
-// The store of the count and the load of `waiting` must not change places, and neither must their
-// counterparts in ViewDeath::SleepOn (it sets `waiting`, then loads the count): otherwise
-// both sides could miss each other. Sequential consistency forbids it.
+// The store of the count and the load of `waiting` must not be reordered, and neither must their
+// counterparts in ViewDeath::SleepOn, which sets `waiting` and then loads the count. Otherwise this
+// side could read `waiting` as 0 while the other side still reads the old count, and sleeps.
+// Sequential consistency forbids it.
 void Raise(Flag* flag, uint64_t tag, uint64_t count) {
   flag->word.store(tag << kFlagCountBits | count, std::memory_order_seq_cst);
   if (flag->waiting.load(std::memory_order_seq_cst) != 0) {
@@ -77,7 +78,7 @@ Status ArenaMap::Attach(const UniqueFd& fd, uint64_t arena_id, size_t bytes,
   }
   std::byte* base = MapShared(fd.get(), bytes);
   if (base == nullptr) return ErrnoStatus("mmap of a peer's arena");
-  // Only spares later faults: a refusal is no error.
+  // This only saves page faults later, so a refusal is ignored.
   madvise(base, kBufferOffset, MADV_POPULATE_READ);
   std::shared_ptr<ArenaMap> map(new ArenaMap(base, bytes, arena_id));
   if (map->control()->magic != kArenaMagic || map->control()->arena_id != arena_id) {
@@ -107,7 +108,7 @@ Status Arena::Create(size_t bytes, std::shared_ptr<Arena>* out) {
   return Status();
 }
 
-// Reserves the pages now: a machine without memory says so here and not by a signal in the middle
+// Allocates the pages now, so that a lack of memory is an error here and not a signal in the middle
 // of a reduction.
 Status Arena::MakeReal(size_t offset, size_t bytes) {
   int rc;

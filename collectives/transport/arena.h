@@ -1,6 +1,6 @@
 // The memory that a process shares with the ranks that can map it: flags, slots for small messages,
-// slots for staged chunks, and a buffer for callers. A sealed memfd: no name anywhere, gone with
-// its last mapping.
+// slots for staged chunks, and a buffer for callers. It is a sealed memfd, so it has no name
+// anywhere and is gone with its last mapping.
 //
 // Layout: ControlBlock (one page) | kSmallSlots small slots | kStageSlots stage slots | caller's
 // buffer. Thread rule: the owner's flags are written by the thread that runs the owner's
@@ -29,9 +29,10 @@ inline constexpr size_t kStageOffset = kSmallOffset + kSmallSlots * kSmallSlotBy
 inline constexpr size_t kBufferOffset = kStageOffset + kStageSlots * kStageSlotBytes;
 inline constexpr size_t kDefaultArenaBytes = kBufferOffset + (size_t{256} << 20);
 
-// A counter that others wait for: it only rises within a view, so a rank that looks late still sees
-// that its number was reached. Its upper bits are the view's tag: the arena outlives views, and
-// what its owner wrote in another view counts as nothing, without anybody clearing it.
+// A counter that other ranks wait for. It only rises within a view, so a rank that looks late still
+// sees that its number was reached. Its upper bits are the view's tag: the arena outlives views,
+// and because of the tag what its owner wrote in another view counts as nothing, without anybody
+// clearing it.
 struct alignas(64) Flag {
   std::atomic<uint64_t> word;     // tag << 40 | count
   std::atomic<uint32_t> waiting;  // a rank sleeps on the lower half of `word`
@@ -56,7 +57,8 @@ inline bool Reached(const Flag& flag, uint64_t tag, uint64_t count) {
 // Stores the count and wakes the ranks that sleep on it. Only the flag's owner may call it.
 void Raise(Flag* flag, uint64_t tag, uint64_t count);
 
-// Where a rank's buffers for a reduction in place lie in its arena; 0: elsewhere.
+// The offsets of a rank's buffers for a reduction in place within its arena; 0: the buffer lies
+// elsewhere.
 struct Offered {
   uint64_t in;
   uint64_t out;
@@ -67,9 +69,9 @@ struct ControlBlock {
   uint64_t arena_id;
   alignas(64) Flag small;     // small messages published
   alignas(64) Flag staged;    // chunks staged
-  alignas(64) Flag reduced;   // chunks whose own slice is reduced
-  alignas(64) Flag consumed;  // chunks that this rank needs no more from anybody
-  alignas(64) Flag offered;   // buffers offered for reduction in place (below), by operation
+  alignas(64) Flag reduced;   // chunks of which this rank has reduced its slice
+  alignas(64) Flag consumed;  // chunks that this rank has finished reading, in all arenas
+  alignas(64) Flag offered;   // operations for which this rank has written its offer
   Offered offers[2];          // by the operation's parity: see ShmGroup::Offer
 };
 static_assert(sizeof(ControlBlock) <= kControlBytes);
@@ -79,7 +81,8 @@ inline constexpr uint64_t kArenaMagic = 0x616e657261474d52;  // "RMGarena"
 // An arena as it lies in this process's address space: the own one or a peer's.
 class ArenaMap {
  public:
-  // Maps a peer's arena: checks size and seal, so that no access can fault later.
+  // Maps a peer's arena. Its size and seal are checked, so that no access can fault later.
+  // RM_ERR_UNAVAILABLE if it can't be mapped or isn't what the peer has announced.
   static Status Attach(const UniqueFd& fd, uint64_t arena_id, size_t bytes,
                        std::shared_ptr<ArenaMap>* out);
   ~ArenaMap();
@@ -97,7 +100,7 @@ class ArenaMap {
   size_t bytes() const { return bytes_; }
   uint64_t id() const { return id_; }
 
-  // Offset of a range inside the caller's buffer, 0 if it isn't there.
+  // The offset of the range in the arena if it lies in the caller's buffer, else 0.
   uint64_t OffsetOf(const void* data, size_t bytes) const;
 
  protected:
@@ -113,8 +116,8 @@ class Arena : public ArenaMap {
   static Status Create(size_t bytes, std::shared_ptr<Arena>* out);
 
   int fd() const { return fd_.get(); }
-  // The first `bytes` of the caller's buffer, made real; empty if the arena or the machine hasn't
-  // that much.
+  // The first `bytes` of the caller's buffer, with its pages allocated. Empty if the arena is
+  // smaller or the machine has no memory.
   std::span<std::byte> Buffer(size_t bytes);
 
  private:
@@ -123,7 +126,7 @@ class Arena : public ArenaMap {
   Status MakeReal(size_t offset, size_t bytes);
 
   UniqueFd fd_;
-  size_t real_bytes_ = 0;  // of the caller's buffer
+  size_t real_bytes_ = 0;  // allocated so far, from the start of the caller's buffer
 };
 
 }  // namespace ringmaster::transport

@@ -11,14 +11,16 @@
 namespace ringmaster::transport {
 namespace {
 
-// A header's, not a payload's that is worth a call of its own.
+// Up to this room a Receive() is for a header; with more it is for a payload, which is worth a
+// system call of its own.
 constexpr size_t kLittleRoom = 64;
 
-// A bound on one call, so that both directions get their turn while the data is in cache.
+// The most bytes of one call, so that both directions get their turn while the data is in cache.
 constexpr size_t kMostAtOnce = 256 << 10;
 
-// Both: the kernel begins to repeat after 0.2 s and doubles that, so the third time comes after
-// 1.4 s on a fast network; on a slow one two seconds may be fewer repeats.
+// A link is dead if it has reached both. On a fast network the kernel retransmits after 0.2 s and
+// doubles that time, so it has done so three times after 1.4 s; on a slow network two seconds may
+// mean fewer retransmissions.
 constexpr unsigned kFruitlessRepeats = 3;
 constexpr unsigned kSilentMillis = 2000;
 
@@ -132,7 +134,8 @@ Progress FrameReceiver::CheckHeader() {
 Progress FrameReceiver::Pull(void* into, size_t room, size_t* got) {
   char waste[4096];
   ssize_t rc;
-  // The payload only where nothing but ours can follow the header.
+  // Never reads beyond the header into the caller's buffer: until the header was checked, what
+  // follows may be the payload of an older frame.
   if (to_drop_ > 0) {
     rc = connection_->Receive(waste, std::min(to_drop_, sizeof(waste)));
   } else if (!expected_) {

@@ -20,21 +20,22 @@
 
 namespace ringmaster::transport {
 
-// Whether the packets of a TCP connection get lost: the kernel repeats what was sent last, and
-// nothing comes back. A peer that computes for long and doesn't read is no such case: its kernel
+// Whether the packets of a TCP connection get lost: the kernel retransmits and nothing is
+// acknowledged. A peer that computes for long and doesn't read is a different case: its kernel
 // acknowledges all that it has room for. TCP_USER_TIMEOUT can't tell the two apart and would end
 // that connection, too.
 bool IsDeadLink(const tcp_info& info);
 
 class Connection {
  public:
-  // `keys`: what is sent and received is encrypted with them; none: it isn't.
+  // With `keys` all that is sent and received is encrypted, without them nothing is.
   Connection(UniqueFd fd, int peer, const std::optional<StreamKeys>& keys = {});
 
   int fd() const { return fd_.get(); }
   int peer() const { return peer_; }
   void Shutdown() const;
-  // What was sent has got lost for about two seconds (IsDeadLink). False for a unix socket.
+  // Nothing that was sent has been acknowledged for about two seconds (IsDeadLink). Always false
+  // for a unix socket.
   bool LinkIsDead() const;
 
   // Like sendmsg() and recv(), without waiting; on an encrypted connection see SealedStream. A
@@ -43,7 +44,7 @@ class Connection {
   // of the bytes that are kept, a caller must Receive() until there are none before it waits.
   ssize_t Send(std::span<const iovec> parts);
   ssize_t Receive(void* into, size_t room);
-  // The first bytes of what comes next, which stay there.
+  // Copies the bytes that the next Receive() would return, and leaves them there.
   ssize_t Peek(void* into, size_t room);
   bool encrypted() const { return sealed_ != nullptr; }
 
@@ -51,22 +52,24 @@ class Connection {
   UniqueFd fd_;
   const int peer_;
   std::unique_ptr<SealedStream> sealed_;  // null: not encrypted
-  // Received ahead, and not given out yet: `ahead_size_` bytes from `ahead_at_` on.
+  // Bytes that were received ahead and not given out yet: `ahead_size_` bytes from `ahead_at_` on.
   std::array<std::byte, 4096> ahead_;
   size_t ahead_at_ = 0, ahead_size_ = 0;
 };
 
-// What became of one step of I/O.
-// kForged: on an encrypted connection bytes have come that the peer has not sent.
+// The outcome of one step of I/O.
+// kNone: it would have had to wait. kMismatch: the frame is not the one that was expected. kBye:
+// the peer has left the view. kForged: on an encrypted connection bytes have come that the peer has
+// not sent.
 enum class Progress { kNone, kSome, kClosed, kNewerEpoch, kMismatch, kBye, kForged };
 
-// One frame on its way out. Its payload may become available piece by piece.
+// Sends one frame, whose payload may become available piece by piece.
 class FrameSender {
  public:
   FrameSender() = default;
   FrameSender(Connection* connection, uint64_t epoch, uint64_t op, const void* data, size_t bytes,
               FrameKind kind = FrameKind::kData);
-  // Sends what the socket takes of the header and the first `ready` payload bytes.
+  // Sends as much of the header and of the first `ready` payload bytes as the socket takes now.
   Progress Push(size_t ready);
   bool done() const { return header_sent_ == sizeof(header_) && sent_ == header_.bytes; }
   Connection* connection() const { return connection_; }
@@ -80,7 +83,7 @@ class FrameSender {
   size_t sent_ = 0;
 };
 
-// One frame on its way in. It drops frames of older epochs that come before it.
+// Receives one frame, and drops frames of older epochs that come before it.
 class FrameReceiver {
  public:
   FrameReceiver() = default;
@@ -103,7 +106,7 @@ class FrameReceiver {
   FrameHeader header_;
   size_t header_got_ = 0;
   bool expected_ = false;  // the header was read and is the one we wait for
-  size_t to_drop_ = 0;     // payload of an older epoch
+  size_t to_drop_ = 0;     // payload bytes of an older epoch's frame
   size_t received_ = 0;
 };
 

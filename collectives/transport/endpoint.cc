@@ -58,7 +58,7 @@ Status EndpointImpl::Create(const Options& options, std::unique_ptr<EndpointImpl
   endpoint->listener_ =
       std::make_unique<Listener>(Listener::Socket{std::move(tcp_fd), address.tcp},
                                  Listener::Socket{std::move(unix_fd), address.shm},
-                                 Credentials{options.job, key, options.encrypt});
+                                 RingCredentials{options.job, key, options.encrypt});
   status = endpoint->listener_->Start();
   if (status.ok()) *out = std::move(endpoint);
   return status;

@@ -1,7 +1,7 @@
-// The process's side of every connection: listener, own arena and the peers' arenas that are mapped
-// already.
+// The process's side of every connection: its listener, its own arena and the peers' arenas that it
+// has mapped already.
 //
-// Thread rule: one thread at a time builds communicators; the listener has its own.
+// Thread rule: one thread at a time builds communicators; the listener has a thread of its own.
 #pragma once
 
 #include <map>
@@ -24,12 +24,13 @@ class EndpointImpl : public Endpoint {
 
   Status SetKey(const std::string& key) override;
 
-  Credentials credentials() const { return listener_->credentials(); }
+  RingCredentials credentials() const { return listener_->credentials(); }
   Listener& listener() { return *listener_; }
   // Null without shared memory.
   const std::shared_ptr<Arena>& arena() const { return arena_; }
 
-  // The peer's arena, mapped now or by an earlier view. After an error *out is null.
+  // Maps the peer's arena, or returns the mapping that an earlier view has made. After an error
+  // *out is null.
   Status Attach(const std::string& shm_name, const UniqueFd& fd, uint64_t arena_id, size_t bytes,
                 std::shared_ptr<ArenaMap>* out);
 
@@ -48,7 +49,7 @@ class EndpointImpl : public Endpoint {
 
   // Of the thread that builds communicators.
   std::shared_ptr<Arena> arena_;
-  std::vector<std::shared_ptr<Arena>> retired_;  // stay readable: callers may hold views of them
+  std::vector<std::shared_ptr<Arena>> retired_;  // kept: callers may still read buffers in them
   std::map<std::string, std::shared_ptr<ArenaMap>> mapped_;  // by the peer's abstract socket
 };
 

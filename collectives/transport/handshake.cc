@@ -8,13 +8,13 @@ namespace {
 
 enum class End : char { kDialer = 'd', kListener = 'l' };
 
-// What only the two ends can know, who have the key and both nonces: made as a proof is, of another
-// text than any proof's.
+// The key of one direction of this connection. Only who holds the ring key can compute it. It is
+// made as a proof is, but of a text that begins differently, so that no proof gives it away.
 std::array<uint8_t, 32> StreamKey(const RingKey& key, const char* whose, const std::string& said) {
   return key.Prove(std::string("ringmaster stream of the ") + whose + said);
 }
 
-// All that both ends have said, and what each knows of the connection without the other.
+// Everything that both ends have said, which end speaks, and the address that was dialled.
 std::string Transcript(End end, const Hello& hello, const KeyRequest& request,
                        const Challenge& challenge, const std::string& where) {
   std::string text = "ringmaster ring 2";
@@ -45,7 +45,7 @@ void Reply(int fd, ReplyKind kind, uint64_t epoch) {
 
 }  // namespace
 
-DialerHandshake::DialerHandshake(Credentials credentials, Hello hello, uint32_t to,
+DialerHandshake::DialerHandshake(RingCredentials credentials, Hello hello, uint32_t to,
                                  std::string where, bool tcp)
     : credentials_(std::move(credentials)), hello_(hello), where_(std::move(where)) {
   request_.encrypt = credentials_.encrypt && tcp && hello_.kind == HelloKind::kJoin ? 1 : 0;
@@ -67,7 +67,7 @@ bool DialerHandshake::SendHello(int fd, int arena_fd) {
 DialerHandshake::Result DialerHandshake::ReadChallenge(int fd) {
   const IoResult io = RecvSmall(fd, &challenge_, sizeof(challenge_), &got_, nullptr);
   if (io == IoResult::kAgain) return Result::kAgain;
-  // A listener without the key answers with something shorter.
+  // A listener without the key answers with a HelloReply, which is shorter.
   if (io == IoResult::kClosed) return got_ == 0 ? Result::kClosed : Result::kUnproven;
   const bool proven =
       challenge_.magic == kMagic &&
@@ -113,7 +113,7 @@ ListenerHandshake::Result ListenerHandshake::Read(int fd, const Answerer& answer
     switch (stage_) {
       case Stage::kHello:
         io = Receive(fd, &hello_, sizeof(hello_), arena);
-        // Strangers are cut off at their first bytes instead of being waited for.
+        // A stranger is refused by its first bytes, and the rest isn't waited for.
         if (io == IoResult::kAgain && got_ >= sizeof(uint32_t) && hello_.magic != kMagic) {
           return Result::kEnded;
         }
@@ -137,7 +137,7 @@ ListenerHandshake::Result ListenerHandshake::Read(int fd, const Answerer& answer
   }
 }
 
-// kAgain: the next stage.
+// kAgain: the handshake goes on with its next stage.
 ListenerHandshake::Result ListenerHandshake::OnHello(int fd, const Answerer& answerer) {
   if (hello_.magic != kMagic) return Result::kEnded;
   if (credentials_.key.present()) {

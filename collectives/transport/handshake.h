@@ -1,9 +1,9 @@
 // The first bytes of a connection, seen from each end: the dialer and the listener prove to each
-// other that they hold the ring's key, before either believes anything that the other says.
+// other that they hold the ring key before either believes anything that the other says.
 //
-// A proof covers all that was said, both nonces, the address that was dialled and which end it
-// comes from: it is worth nothing on another connection, at another listener, in another view or
-// from the other side. It covers no byte that follows.
+// A proof covers everything that both ends have said, both nonces, the address that was dialled and
+// which end makes it. So it is worth nothing on another connection, at another listener, in another
+// view or from the other end. It covers no byte that follows.
 //
 // Thread rule: the thread that owns the connection.
 #pragma once
@@ -25,12 +25,12 @@ namespace ringmaster::transport {
 class DialerHandshake {
  public:
   // `to`: the rank that is dialled. `where`: its address, as it was dialled.
-  // Over TCP the connection is encrypted if one of the two wants it; a unix socket's never is.
-  DialerHandshake(Credentials credentials, Hello hello, uint32_t to, std::string where,
+  // Over TCP the connection is encrypted if either end wants it; over a unix socket it never is.
+  DialerHandshake(RingCredentials credentials, Hello hello, uint32_t to, std::string where,
                   bool tcp = true);
 
   bool keyed() const { return credentials_.key.present(); }
-  // Without a key the arena's descriptor goes with it.
+  // Without a key the arena's descriptor is sent with the Hello; otherwise SendProof() sends it.
   bool SendHello(int fd, int arena_fd);
 
   // kUnproven: the listener doesn't hold the key. kProven: it does, and its answer is kind().
@@ -40,13 +40,13 @@ class DialerHandshake {
   uint64_t epoch() const { return challenge_.epoch; }
   // This process wants encryption, and the listener's version is too old for it.
   bool refuses_encryption() const;
-  // Valid once the proof is sent: the keys with which everything after the HelloReply is encrypted.
-  // Nothing: the connection is not encrypted.
+  // Valid after kProven: the keys with which everything after the HelloReply is encrypted. No
+  // value: the connection is not encrypted.
   std::optional<StreamKeys> keys() const;
   bool SendProof(int fd, int arena_fd);
 
  private:
-  Credentials credentials_;
+  RingCredentials credentials_;
   Hello hello_;
   KeyRequest request_;
   std::string where_;
@@ -65,7 +65,7 @@ class ListenerHandshake {
   using Answerer = std::function<Answer(const Hello&)>;
 
   // `where`: the address of the listening socket, as peers know it.
-  ListenerHandshake(Credentials credentials, std::string where, bool tcp = true)
+  ListenerHandshake(RingCredentials credentials, std::string where, bool tcp = true)
       : credentials_(std::move(credentials)), where_(std::move(where)), tcp_(tcp) {}
 
   // kEnded: the dialer was answered or is a stranger, and the connection has to be closed. kDone:
@@ -75,7 +75,7 @@ class ListenerHandshake {
   const Hello& hello() const { return hello_; }
   // Valid after kDone; see DialerHandshake.
   std::optional<StreamKeys> keys() const;
-  // The rank that the dialer wants to reach; kAnyRank without a key, because then the dialer
+  // The rank that the dialer wants to reach. Without a key it is kAnyRank, because then the dialer
   // doesn't say it.
   uint32_t wanted_rank() const { return credentials_.key.present() ? request_.to : kAnyRank; }
 
@@ -84,7 +84,7 @@ class ListenerHandshake {
   Result OnRequest(int fd, const Answerer& answerer);
   IoResult Receive(int fd, void* data, size_t bytes, UniqueFd* arena);
 
-  Credentials credentials_;
+  RingCredentials credentials_;
   std::string where_;
   bool tcp_;
   enum class Stage { kHello, kRequest, kProof } stage_ = Stage::kHello;

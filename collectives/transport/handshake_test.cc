@@ -23,8 +23,8 @@ constexpr uint64_t kEpoch = uint64_t{1} << 40 | 7;
 constexpr std::chrono::seconds kLimit{10};
 const std::string kKey(RingKey::kBytes, 'k'), kOtherKey(RingKey::kBytes, 'o');
 
-Credentials CredentialsOf(const std::string& key, bool encrypt = false) {
-  Credentials credentials{"job", {}, encrypt};
+RingCredentials CredentialsOf(const std::string& key, bool encrypt = false) {
+  RingCredentials credentials{"job", {}, encrypt};
   EXPECT_TRUE(RingKey::Create(key, &credentials.key).ok());
   return credentials;
 }
@@ -68,7 +68,7 @@ class Caller {
     return DialerHandshake::Result::kAgain;
   }
 
-  // The whole of a member's way.
+  // Goes through the handshake as a member does.
   void Join(const std::string& key, const Hello& hello, uint32_t to = 0) {
     DialerHandshake handshake(CredentialsOf(key), hello, to, address_);
     ASSERT_EQ(Ask(&handshake), DialerHandshake::Result::kProven);
@@ -76,7 +76,7 @@ class Caller {
     ASSERT_TRUE(handshake.SendProof(fd(), -1));
   }
 
-  // What comes until the other end closes; no value where it doesn't.
+  // Returns what comes until the other end closes; no value if it doesn't close.
   std::optional<std::string> UntilClosed() {
     std::string text;
     while (WaitFor(fd(), POLLIN, Clock::now() + kLimit)) {
@@ -99,7 +99,7 @@ std::vector<Arrival> TakeNext(EndpointImpl& endpoint, uint64_t epoch = kEpoch) {
   return endpoint.listener().Take(epoch);
 }
 
-// After a stranger was seen off: a member still gets in, and is the only one that did.
+// After a stranger was refused, a member still gets in, and is the only one that did.
 void ExpectOnlyAMemberComes(EndpointImpl& endpoint) {
   Caller member(endpoint.Address().tcp);
   member.Join(kKey, HelloOf(kEpoch, 3));
@@ -169,7 +169,7 @@ TEST(Handshake, AMemberWithoutTheKeyAndOneWithItDoNotMeet) {
   EXPECT_EQ(member.Ask(&handshake), DialerHandshake::Result::kUnproven);
 }
 
-// Moves bytes that one end has sent, and returns them.
+// Passes on bytes that one end has sent to the other, and returns them.
 std::string Pass(int from, int to, size_t bytes) {
   std::string text(bytes, '\0');
   size_t got = 0;
@@ -291,7 +291,7 @@ TEST(Handshake, WhatCameBeforeTheKeyIsForgottenWithIt) {
   EXPECT_FALSE(endpoint->SetKey("short").ok());
 }
 
-// By who wants it: dialer, listener.
+// Each pair says whether the dialer and the listener want encryption.
 TEST(Handshake, AConnectionIsEncryptedIfEitherEndWantsIt) {
   for (const auto& [dialer, listener] : {std::pair{false, false}, {true, false}, {false, true}}) {
     auto endpoint = EndpointWith(kKey, listener);

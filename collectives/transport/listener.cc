@@ -27,7 +27,7 @@ void Drain(int event) {
 
 }  // namespace
 
-Listener::Listener(Socket tcp_socket, Socket unix_socket, Credentials credentials)
+Listener::Listener(Socket tcp_socket, Socket unix_socket, RingCredentials credentials)
     : tcp_(std::move(tcp_socket)),
       unix_(std::move(unix_socket)),
       credentials_(std::move(credentials)) {}
@@ -55,7 +55,7 @@ void Listener::SetKey(const RingKey& key) {
   parked_.Clear();
 }
 
-Credentials Listener::credentials() const {
+RingCredentials Listener::credentials() const {
   sync::MutexLock lock(&mu_);
   return credentials_;
 }
@@ -128,7 +128,8 @@ void Listener::Accept(const Socket& socket, bool is_unix) {
     if (!fd.valid()) {
       const bool none_left = errno == EMFILE || errno == ENFILE;
       if (none_left && GiveUpOldest()) continue;
-      // Out of descriptors: poll would report the listener again at once.
+      // No descriptor is left and none can be freed. poll() would report the socket again at once,
+      // so this waits a moment.
       if (none_left) poll(nullptr, 0, 10);
       return;
     }

@@ -27,18 +27,18 @@ class Listener {
     std::string address;
   };
 
-  // `unix_socket` may be invalid.
-  Listener(Socket tcp_socket, Socket unix_socket, Credentials credentials);
+  // `unix_socket` may be invalid: then this process is reached over TCP alone.
+  Listener(Socket tcp_socket, Socket unix_socket, RingCredentials credentials);
   ~Listener();
   Status Start();
 
   // From now on every connection has to prove this key. Connections that have proven another key,
   // or none, and that nobody has taken yet are dropped.
   void SetKey(const RingKey& key);
-  Credentials credentials() const;
+  RingCredentials credentials() const;
 
   // From now on Hellos of older epochs are refused, and those of this epoch can be taken with
-  // Take().
+  // Take(). RM_ERR_INVALID if this epoch was begun before, RM_ERR_EPOCH_MOVED if a newer one was.
   Status Begin(uint64_t epoch);
   std::vector<Arrival> Take(uint64_t epoch);
   // This process does not use views up to this epoch any more. The answers to probes say so.
@@ -54,7 +54,7 @@ class Listener {
     UniqueFd fd;
     UniqueFd arena;
     bool is_unix;
-    uint64_t key_number;
+    uint64_t key_number;  // the key_number_ of the key that it has to prove
     Clock::time_point deadline;
     ListenerHandshake handshake;
   };
@@ -83,7 +83,7 @@ class Listener {
   mutable sync::Mutex mu_;
   uint64_t epoch_ GUARDED_BY(mu_) = 0;
   uint64_t given_up_ GUARDED_BY(mu_) = 0;
-  Credentials credentials_ GUARDED_BY(mu_);
+  RingCredentials credentials_ GUARDED_BY(mu_);
   uint64_t key_number_ GUARDED_BY(mu_) = 0;  // counts SetKey
   ParkedHellos parked_ GUARDED_BY(mu_);
 };

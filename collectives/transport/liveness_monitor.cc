@@ -10,14 +10,13 @@
 namespace ringmaster::transport {
 namespace {
 
-// A few microseconds: the peer may need this very core.
+// Spinning lasts a few microseconds only, because the peer may need this very core.
 constexpr int kSpins = 100;
 constexpr int kYields = 200;
 constexpr int kIoSpins = 10;
 constexpr int kIoYields = 50;
-// How late a death that ends no poll is noticed at worst.
+// How late a death is noticed at worst if it doesn't end the poll.
 constexpr int kPollMillis = 100;
-constexpr auto kProbeLimit = std::chrono::milliseconds(500);
 
 inline void Pause() {
 #if defined(__x86_64__)
@@ -58,7 +57,7 @@ Status LivenessMonitor::Explain(Progress progress, int peer) {
     case Progress::kBye:
       return Fail(RM_ERR_EPOCH_MOVED, name + " has left the view");
     case Progress::kForged:
-      // The peer knows nothing of it: without a suspicion nobody would bring another view.
+      // The peer doesn't know of it. Without a suspicion nobody would propose another view.
       return Suspect(peer, "what came over its connection was changed on the way", true);
     case Progress::kMismatch:
       return Fail(RM_ERR_MISMATCH,
@@ -72,9 +71,10 @@ Status LivenessMonitor::ExplainClosed(std::span<const int> peers) {
   int in_view = -1;
   for (const int peer : peers) {
     uint64_t given_up = 0;
-    // The dead first: others may have closed only because they saw it before us.
-    if (!ProbeAlive(options_.peers[static_cast<size_t>(peer)], options_.credentials, kProbeLimit,
-                    &given_up)) {
+    // A dead rank is reported before anything else: the others may have closed only because they
+    // saw its death before us.
+    if (!ProbeAlive(options_.peers[static_cast<size_t>(peer)], options_.credentials,
+                    options_.probe_limit, &given_up)) {
       return Suspect(peer, "connection closed");
     }
     if (given_up < options_.epoch && in_view < 0) in_view = peer;
@@ -146,7 +146,7 @@ Status LivenessMonitor::WaitIo(std::span<pollfd> wanted, int idle, uint64_t op) 
   polls_.push_back({abort_event(), POLLIN, 0});
   int rc = poll(polls_.data(), polls_.size(), kPollMillis);
   if (aborted()) return status();
-  // Nothing on the connections in use for that long: perhaps another rank has died.
+  // Nothing has come on the connections in use for kPollMillis: perhaps another rank has died.
   if (rc != 0) return Status();
   Status status = CheckConnections(op);
   return status.ok() ? CheckLinks() : status;

@@ -1,16 +1,19 @@
-// The life of one view as its communicator sees it: dead or alive, and every wait within it.
+// The life of one view as its communicator sees it: whether it is alive or dead, and every wait
+// within it.
 //
-// It dies once, for the first reason that is given: Abort() from any thread, a connection that
-// broke, a peer that left. Dying shuts the connections, so that the peers' waits end too. A broken
-// connection alone doesn't make its peer a suspect: the peer may live and have given the view up,
-// which it says when it is probed. A peer that no longer answers is reported as dead; a peer that
-// answers and is still in the view is reported as the other end of a broken link.
+// The view dies once, for the first reason that is given: Abort() from any thread, a connection
+// that broke, a peer that left. Its death shuts the connections down, so that the waits of the
+// peers end too. A broken connection alone doesn't make its peer a suspect: the peer may live and
+// have given the view up, which it says when it is probed. A peer that no longer answers is
+// reported as dead; a peer that answers and is still in the view is reported as the other end of a
+// broken link.
 //
 // Thread rule: Abort() and aborted() from any thread, the rest from the thread of the collective.
 #pragma once
 
 #include <poll.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <span>
@@ -32,16 +35,19 @@ class LivenessMonitor {
   struct Options {
     uint64_t epoch = 0;
     int rank = 0;
-    Credentials credentials;
+    RingCredentials credentials;
     std::vector<PeerEndpoint> peers;
+    std::chrono::milliseconds probe_limit{500};  // CommunicatorOptions::probe_limit
     std::function<void(int rank, const std::string& why)> on_suspect;
     std::function<void(int rank, const std::string& why)> on_broken_link;
-    std::function<void()> on_given_up;  // before a peer can see that this rank leaves the view
+    // Called before a peer can see that this rank leaves the view.
+    std::function<void()> on_given_up;
   };
 
   explicit LivenessMonitor(Options options);
 
-  // Fixed once the view is built. `spin`: the ranks of this machine have a core each.
+  // Called once, when the view has been built. `spin`: each rank of this machine has a core of its
+  // own.
   void SetSpin(bool spin) { spin_ = spin; }
   // Null for the own rank and for peers not connected yet.
   void SetConnection(int peer, std::unique_ptr<Connection> connection) {
@@ -54,15 +60,17 @@ class LivenessMonitor {
   Status status() const { return death_.status(); }
   int abort_event() const { return death_.event(); }
 
-  // Returns the view's first error; makes this one the first if there was none.
+  // Ends the view for this reason, and returns it. If the view is dead already, returns the reason
+  // of its death, with RM_ERR_EPOCH_MOVED.
   Status Fail(rm_status code, const std::string& why);
   // Turns what a step of I/O with that peer has returned into a Status. kSome and kNone are OK.
   Status Explain(Progress progress, int peer);
-  // Looks for broken connections. `op`: number of the operation in progress.
+  // Looks for connections that the other end has closed. `op`: number of the operation in progress.
   Status CheckConnections(uint64_t op);
-  // Looks for connections whose packets get lost, which neither end closes.
+  // Looks for connections whose packets get lost, which neither end closes (IsDeadLink).
   Status CheckLinks();
-  // Reports that rank as dead, and fails.
+  // Reports that rank as dead, and ends the view. `forged`: bytes came over its connection that it
+  // has not sent; otherwise it doesn't answer.
   Status Suspect(int peer, const std::string& why, bool forged = false);
   // Reports that the connection to that rank, which lives and is in the view, broke or can't be
   // made. The caller ends the view with Fail().
@@ -78,7 +86,7 @@ class LivenessMonitor {
   void SendBye(uint64_t op);
 
  private:
-  // The connections of these ranks are closed: asks each rank why.
+  // The connections to these ranks are closed or dead: probes each rank to learn why.
   Status ExplainClosed(std::span<const int> peers);
   void SayGivenUp() const;
 

@@ -5,8 +5,8 @@
 namespace ringmaster::transport {
 namespace {
 
-// Of lineages and of views that a process may be behind. A Hello beyond them is closed and not
-// lost: its dialer tries again until this process has the view.
+// How many lineages and views a process may be behind. A connection whose Hello is beyond that is
+// closed. It isn't lost: its dialer tries again until this process builds the view.
 constexpr uint64_t kMaxLineages = 1024;
 constexpr uint64_t kMaxViews = uint64_t{1} << 20;
 constexpr int kLineageShift = 40;

@@ -1,5 +1,5 @@
-// Connections that wait until this process builds their view. They have proven the key; their
-// number and their time are bounded.
+// Connections that wait until this process builds their view. They have proven the key. Their
+// number and the time that they wait are bounded.
 //
 // Thread rule: the owner's.
 #pragma once
@@ -16,22 +16,22 @@
 
 namespace ringmaster::transport {
 
-// A connection whose Hello was read and found good.
+// A connection whose Hello was read and accepted.
 struct Arrival {
   UniqueFd fd;
   UniqueFd arena;
   Hello hello;
   bool is_unix = false;
-  uint32_t wanted_rank = kAnyRank;  // without a key it doesn't say
-  std::optional<StreamKeys> keys;   // it is encrypted from its HelloReply on; none: it isn't
+  uint32_t wanted_rank = kAnyRank;  // kAnyRank without a key: then the dialer doesn't say it
+  std::optional<StreamKeys> keys;   // none: what follows its HelloReply isn't encrypted
 };
 
 class ParkedHellos {
  public:
   struct Limits {
-    size_t epochs = 8;             // views follow one another: those behind are given up
+    size_t epochs = 8;  // views with parked connections; those of the oldest view are closed first
     size_t arrivals = 16384;       // of all epochs
-    std::chrono::seconds age{60};  // a peer waits less long and then dials again
+    std::chrono::seconds age{60};  // longer than a dialer waits before it dials again
   };
 
   ParkedHellos() : ParkedHellos(Limits()) {}
@@ -62,8 +62,8 @@ class ParkedHellos {
   std::map<uint64_t, ByRank> by_epoch_;
 };
 
-// Whether a view of `epoch` may follow the one of `current`. A Hello of an epoch that can't
-// follow must be ignored: believed, it would make every view look outdated.
+// Whether a view of `epoch` may follow the one of `current`. A Hello of an epoch that can't follow
+// must be ignored: if it were believed, every view would look outdated.
 bool MayFollow(uint64_t epoch, uint64_t current);
 
 }  // namespace ringmaster::transport

@@ -36,7 +36,7 @@ TEST(ParkedHellos, AreBoundedInAll) {
   ParkedHellos parked({.epochs = 8, .arrivals = 3});
   for (uint32_t rank = 0; rank < 5; ++rank) parked.Add(ArrivalOf(5, rank), kNow);
   EXPECT_EQ(parked.size(), 3u);
-  parked.Add(ArrivalOf(5, 0), kNow);  // one that is there already has its place
+  parked.Add(ArrivalOf(5, 0), kNow);  // a rank that is parked already keeps its place
   EXPECT_EQ(parked.Take(5).size(), 3u);
 }
 

@@ -5,14 +5,14 @@
 namespace ringmaster::transport {
 namespace {
 
-// What the unread bytes of a connection tell whose other end is closed.
+// How a connection whose other end is closed has ended, as its unread bytes tell.
 enum class Ending { kUndecided, kLeft, kLeftEarly, kBroken };
 
 Ending ReadEnding(Connection* connection, uint64_t op) {
   FrameHeader header;
   const ssize_t rc = connection->Peek(&header, sizeof(header));
   if (rc <= 0) return Ending::kBroken;
-  // Data before the end: the operation that waits for it decides.
+  // There is data before the end: the operation that waits for it decides.
   if (rc < static_cast<ssize_t>(sizeof(header)) || header.magic != kMagic ||
       header.kind != FrameKind::kBye) {
     return Ending::kUndecided;

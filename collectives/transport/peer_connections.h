@@ -1,4 +1,4 @@
-// The connections of one view, and what each tells of its other end without being read.
+// The connections of one view, and what can be seen of their other ends without consuming a byte.
 //
 // Owned by LivenessMonitor. Thread rule: Shutdown() from any thread, the rest from the thread of
 // the collective.
@@ -23,15 +23,15 @@ class PeerConnections {
   // Null for the own rank and for peers not connected yet.
   void Set(int peer, std::unique_ptr<Connection> connection);
   Connection* operator[](int peer) const { return connections_[static_cast<size_t>(peer)].get(); }
-  // Of all connections, and of those that are set later.
+  // Shuts down all connections, and those that are set later.
   void Shutdown();
 
-  // What is to be seen of peers that have closed their ends. A peer that has left the view after
-  // `op` operations or more is none of them, and neither is one whose data is still to be read: the
-  // operation that waits for it decides.
+  // The peers that have closed their ends. A peer that has left the view after `op` operations or
+  // more is not among them, and neither is one whose data is still unread: the operation that waits
+  // for that data decides.
   struct Ended {
-    std::optional<int> left_early;  // a peer that has left the view sooner; the rest is not known
-    std::vector<int> broken;        // peers that have closed without a word
+    std::optional<int> left_early;  // a peer that has left sooner; if set, `broken` is incomplete
+    std::vector<int> broken;        // peers that have closed without a goodbye
   };
   Ended FindEnded(uint64_t op);
   // Peers to which packets get lost, which neither end closes.

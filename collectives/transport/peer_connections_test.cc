@@ -26,7 +26,7 @@ class PeerConnectionsTest : public testing::Test {
     ASSERT_EQ(send(theirs_[rank].get(), &bye, sizeof(bye), 0), static_cast<ssize_t>(sizeof(bye)));
     theirs_[rank] = UniqueFd();
   }
-  // What the peer reads; -1: nothing is there yet, 0: the connection is closed.
+  // Reads as the peer does. -1: nothing is there yet, 0: the connection is closed.
   ssize_t Read(int rank, FrameHeader* header) {
     return recv(theirs_[rank].get(), header, sizeof(*header), MSG_DONTWAIT);
   }

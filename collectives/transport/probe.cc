@@ -33,7 +33,7 @@ bool ReadProvenAnswer(int fd, Clock::time_point deadline, DialerHandshake* hands
 
 }  // namespace
 
-bool ProbeAlive(const PeerEndpoint& peer, const Credentials& credentials,
+bool ProbeAlive(const PeerEndpoint& peer, const RingCredentials& credentials,
                 std::chrono::milliseconds limit, uint64_t* given_up) {
   uint64_t unused = 0;
   if (given_up == nullptr) given_up = &unused;

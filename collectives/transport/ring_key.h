@@ -1,5 +1,5 @@
-// The key of a job's ring: every member holds it, nobody else does. Connections are believed when
-// both ends have proven that they hold it (handshake.h).
+// The ring key of a job: every member holds it, and nobody else does. A connection is believed when
+// both its ends have proven that they hold it (handshake.h).
 //
 // Thread rule: a value; any thread.
 #pragma once
@@ -22,18 +22,18 @@ class RingKey {
  public:
   static constexpr size_t kBytes = 32;
 
-  RingKey() = default;  // none: no connection is proven
+  RingKey() = default;  // no key: nothing has to be proven
   ~RingKey();
   RingKey(const RingKey&) = default;
   RingKey& operator=(const RingKey&) = default;
 
-  // `bytes`: kBytes of them, or none.
+  // `bytes`: kBytes of them, or none. RM_ERR_INVALID for any other length.
   static Status Create(std::string_view bytes, RingKey* out);
 
   bool present() const { return present_; }
   bool operator==(const RingKey& other) const;
   Proof Prove(std::string_view text) const;
-  // In constant time.
+  // Compares in constant time.
   bool Proves(const Proof& proof, std::string_view text) const;
 
  private:
@@ -42,14 +42,14 @@ class RingKey {
 };
 
 // What a process has to prove on a connection, and what it asks its peer to prove.
-struct Credentials {
+struct RingCredentials {
   std::string job;  // uid
   RingKey key;
   bool encrypt = false;  // over TCP; a connection is encrypted if either end wants it
 };
 
 Nonce RandomNonce();
-// Hexadecimal digits that nobody can guess.
+// `bytes` random bytes as hexadecimal digits, for names that nobody can guess.
 std::string RandomHex(size_t bytes);
 
 }  // namespace ringmaster::transport

@@ -15,8 +15,8 @@ namespace {
 constexpr size_t kLength = sizeof(uint32_t);
 constexpr size_t kProof = 16;
 
-// Without what a program may have configured for an OpenSSL of its own, and without a handler at
-// exit, when other threads may still be here.
+// Initialises OpenSSL without the configuration that the program may have for its own use of it,
+// and without a cleanup at exit, when other threads may still encrypt.
 const EVP_CIPHER* ChaCha20Poly1305() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -34,7 +34,8 @@ EVP_CIPHER_CTX* MakeCipher(const std::array<uint8_t, 32>& key, bool encrypts) {
   return cipher;
 }
 
-// A key is used for one direction of one connection, so a record's number is nonce enough.
+// A key is used for one direction of one connection only, so the number of a record can be its
+// nonce.
 void Begin(EVP_CIPHER_CTX* cipher, uint64_t number, const uint8_t* length) {
   uint8_t nonce[12] = {};
   std::memcpy(nonce, &number, sizeof(number));
@@ -151,7 +152,7 @@ int SealedStream::Unpack(int fd) {
 
 ssize_t SealedStream::Receive(int fd, void* into, size_t room) {
   if (text_at_ == text_.size()) {
-    // A record for which there is room is opened where it belongs.
+    // A record for which there is room is decrypted straight into the caller's buffer.
     const int there = AwaitRecord(fd);
     if (there <= 0) return there;
     if (RecordBytes() - kLength - kProof <= room) return Open(into);

@@ -41,7 +41,7 @@ class SealedStreamTest : public ::testing::Test {
     if (got < 0) return errno == EAGAIN ? "nothing yet" : errno == EBADMSG ? "forged" : "error";
     return text.substr(0, static_cast<size_t>(got));
   }
-  // What is on its way, as somebody between the two sees it.
+  // Takes what is on its way, as somebody between the two ends would.
   std::string Intercept() {
     std::string bytes(100000, '\0');
     const ssize_t got = recv(there_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
@@ -139,7 +139,8 @@ TEST_F(SealedStreamTest, ALengthThatCannotBeIsRefusedAtOnce) {
   }
 }
 
-// A socket that takes little at a time, a frame longer than a record, pieces of any size.
+// The socket takes little at a time, the frame is longer than a record, and the pieces have any
+// size.
 TEST_F(SealedStreamTest, AFullSocketIsWaitedForAndNothingIsLost) {
   const int small = 4096;
   setsockopt(here_.get(), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
@@ -169,7 +170,7 @@ TEST_F(SealedStreamTest, AFullSocketIsWaitedForAndNothingIsLost) {
   EXPECT_GT(full, 0);
 }
 
-// The peer lives and knows of nothing: so it is for us to bring another view.
+// The peer lives and doesn't know of it. Without a suspicion nobody would propose another view.
 TEST(ForgedRecord, EndsTheViewAndMakesItsRankASuspect) {
   int fds[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);

@@ -17,10 +17,11 @@ namespace {
 
 constexpr int kBacklog = 1024;
 
-// To itself a machine sends by copying into pages and out of them again. Few of them stay in the
-// caches, and allreduces of 16 MiB take two thirds of the time. Not fewer: the kernel holds twice
-// as much, and where that isn't several segments of loopback's 64 KiB, each waits for a delayed
-// acknowledgement (40 ms).
+// Between two processes of one machine the kernel copies what is sent into pages and out of them
+// again. A small send buffer keeps these pages few enough to stay in the caches: allreduces of 16
+// MiB then take two thirds of the time. It must not be smaller than this: the kernel's limit is
+// twice the size, and unless several of loopback's 64 KiB segments fit into that, each waits for a
+// delayed acknowledgement (40 ms).
 constexpr int kSendBufferToItself = 128 << 10;
 
 struct SocketAddress {
@@ -37,7 +38,7 @@ bool SplitHostPort(const std::string& text, std::string* host, std::string* port
   if (host->size() >= 2 && host->front() == '[' && host->back() == ']') {
     *host = host->substr(1, host->size() - 2);
   } else if (host->find(':') != std::string::npos) {
-    return false;  // where an IPv6 address without brackets ends and its port begins, nobody knows
+    return false;  // an IPv6 address without brackets: its end and the port can't be told apart
   }
   return !host->empty();
 }
@@ -57,7 +58,8 @@ Status Resolve(const std::string& host_port, SocketAddress* out) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  // Pod addresses are numeric: no name service is asked, so this can't block.
+  // The address is first read as a numeric one, as those of pods are: then no name service is
+  // asked, and this can't block.
   hints.ai_flags |= AI_NUMERICHOST;
   int rc = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
   if (rc == EAI_NONAME) {
@@ -73,7 +75,7 @@ Status Resolve(const std::string& host_port, SocketAddress* out) {
   return Status();
 }
 
-// Of a name others may find another address than the one that is bound.
+// The numeric address that is bound. A name could lead peers to another address.
 std::string AddressText(const SocketAddress& address) {
   char host[NI_MAXHOST], port[NI_MAXSERV];
   if (getnameinfo(address.get(), address.length, host, sizeof(host), port, sizeof(port),
@@ -189,7 +191,7 @@ Status DialFinished(int fd, DialResult* result) {
 
 namespace {
 
-// Without the port.
+// Compares the addresses without their ports.
 bool SameHost(const SocketAddress& a, const SocketAddress& b) {
   if (a.storage.ss_family != b.storage.ss_family) return false;
   if (a.storage.ss_family == AF_INET) {
@@ -214,11 +216,13 @@ bool IsToItself(int fd) {
 void SetUpTcp(int fd) {
   const int on = 1, idle_seconds = 30, interval_seconds = 10;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  // Steps may be minutes apart, and what stands between two nodes forgets idle connections.
+  // Steps may be minutes apart, and firewalls and address translators between two nodes forget idle
+  // connections.
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof(idle_seconds));
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_seconds, sizeof(interval_seconds));
-  if (!IsToItself(fd)) return;  // also if it isn't connected yet: then the buffer grows as needed
+  // Until the connection is made, this can't be told: then the buffer grows as needed.
+  if (!IsToItself(fd)) return;
   setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSendBufferToItself, sizeof(kSendBufferToItself));
 }
 
@@ -266,10 +270,13 @@ IoResult RecvSmall(int fd, void* data, size_t bytes, size_t* got, UniqueFd* atta
     if (rc <= 0) return IoResult::kClosed;
     for (cmsghdr* h = CMSG_FIRSTHDR(&message); h != nullptr; h = CMSG_NXTHDR(&message, h)) {
       if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS) continue;
-      int received = -1;
-      std::memcpy(&received, CMSG_DATA(h), sizeof(int));
-      UniqueFd owned(received);
-      if (attached != nullptr) *attached = std::move(owned);
+      // A peer may send several, of which more than one can fit.
+      for (size_t at = CMSG_LEN(0); at + sizeof(int) <= h->cmsg_len; at += sizeof(int)) {
+        int received = -1;
+        std::memcpy(&received, reinterpret_cast<const char*>(h) + at, sizeof(int));
+        UniqueFd owned(received);
+        if (attached != nullptr) *attached = std::move(owned);
+      }
     }
     *got += static_cast<size_t>(rc);
   }

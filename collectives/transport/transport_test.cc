@@ -1,20 +1,23 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
-#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "collectives/transport/arena.h"
 #include "collectives/transport/connection.h"
 #include "collectives/transport/endpoint.h"
 #include "collectives/transport/liveness_monitor.h"
 #include "collectives/transport/probe.h"
+#include "tests/support/send_descriptors.h"
 #include "tests/support/until.h"
 
 namespace ringmaster::transport {
@@ -31,7 +34,7 @@ struct Client {
     return dialled.ok();
   }
   bool Send(const Hello& hello) { return SendSmall(fd.get(), &hello, sizeof(hello)); }
-  // Closed (or silent for long): no value in `reply`.
+  // False, and no value in `reply`, if the connection is closed or stays silent for long.
   bool Hear(HelloReply* reply) {
     size_t got = 0;
     while (true) {
@@ -334,7 +337,7 @@ int SendBuffer(int fd) {
   return bytes;
 }
 
-// A smaller one waits for delayed acknowledgements, a larger one for memory.
+// With a smaller buffer a sender waits for delayed acknowledgements, with a larger one for memory.
 TEST(Links, OfAMachineToItselfHoldSomeSegmentsAtBothEnds) {
   constexpr int kSegment = 64 << 10;
   for (const std::string host : {"127.0.0.1", "[::1]"}) {
@@ -363,7 +366,7 @@ TEST(Links, ThatSwallowWhatIsSentAreFound) {
   ASSERT_TRUE(WaitFor(listener.get(), POLLIN, Clock::now() + std::chrono::seconds(10)));
   const UniqueFd theirs(accept(listener.get(), nullptr, nullptr));
   ASSERT_TRUE(theirs.valid());
-  // Nothing gets through to the other end any more, and neither end is told.
+  // From here on nothing gets through to the other end, and neither end is told.
   sock_filter drop_all[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
   const sock_fprog program{1, drop_all};
   ASSERT_EQ(setsockopt(theirs.get(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)), 0);
@@ -371,6 +374,28 @@ TEST(Links, ThatSwallowWhatIsSentAreFound) {
   EXPECT_FALSE(ours.LinkIsDead());
   ASSERT_EQ(send(ours.fd(), "x", 1, MSG_NOSIGNAL), 1);
   EXPECT_TRUE(support::Until([&] { return ours.LinkIsDead(); }));
+}
+
+// A peer may send more of them than anybody expects.
+TEST(SmallMessages, LeaveNoDescriptorOpen) {
+  int fds[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+  const UniqueFd ours(fds[0]), theirs(fds[1]);
+  const int attached[] = {ours.get(), ours.get(), ours.get()};
+  ASSERT_TRUE(support::SendWithDescriptors(theirs.get(), "x", attached));
+  // The kernel gives out the lowest numbers that are free.
+  std::vector<UniqueFd> free;
+  for (int i = 0; i < 4; ++i) free.emplace_back(dup(ours.get()));
+  std::vector<int> numbers;
+  for (const UniqueFd& fd : free) numbers.push_back(fd.get());
+  free.clear();
+  UniqueFd kept;
+  char byte = 0;
+  size_t got = 0;
+  ASSERT_EQ(RecvSmall(ours.get(), &byte, 1, &got, &kept), IoResult::kDone);
+  EXPECT_TRUE(kept.valid());
+  kept = UniqueFd();
+  for (const int number : numbers) EXPECT_EQ(fcntl(number, F_GETFD), -1) << number;
 }
 
 }  // namespace

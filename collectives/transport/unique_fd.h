@@ -1,4 +1,4 @@
-// Owns a file descriptor. A forked child doesn't get it.
+// Owns a file descriptor. It is closed in a forked child (fork_guard.h).
 #pragma once
 
 #include <unistd.h>

@@ -11,7 +11,8 @@
 namespace ringmaster::transport {
 namespace {
 
-// Bounds a sleep: how late a lost wake-up or a death in shared memory is noticed at worst.
+// The longest sleep: so long can a lost wake-up, or the death of a peer in shared memory, stay
+// unnoticed.
 constexpr long kSleepNanos = 2'000'000;
 
 uint32_t* LowerHalf(Flag* flag) { return reinterpret_cast<uint32_t*>(&flag->word); }
@@ -44,8 +45,8 @@ Status ViewDeath::SleepOn(Flag* flag, uint64_t tag, uint64_t count,
                           const std::function<Status()>& check) {
   timespec limit{0, kSleepNanos};
   Status result;
-  // Die() wakes the flag that is named here: it sets `dead` first and reads this afterwards, we
-  // name the flag first and look at `dead` afterwards, so one of the two sees the other.
+  // Die() sets `dead_` and then reads `sleeping_on_`; this function sets `sleeping_on_` and then
+  // reads `dead_`. So one of the two sees the other: Die() wakes this sleep, or there is none.
   sleeping_on_.store(flag, std::memory_order_seq_cst);
   while (true) {
     result = dead() ? status() : check();

@@ -1,5 +1,5 @@
-// That a view is dead, and why: it dies once, for the first reason that is given, and every sleep
-// in it ends then.
+// Whether a view is dead, and why. It dies once, for the first reason that is given, and every
+// sleep in it then ends.
 //
 // Owned by LivenessMonitor. Thread rule: SleepOn() from the thread of the collective, the rest from
 // any thread.
@@ -21,12 +21,12 @@ class ViewDeath {
  public:
   ViewDeath();
 
-  // False: it was dead already.
+  // Ends the view. False: it was dead already, and its reason stays.
   bool Die(const std::string& why);
   bool dead() const { return dead_.load(std::memory_order_acquire); }
-  // OK while the view lives.
+  // OK while the view lives, then RM_ERR_EPOCH_MOVED with the reason.
   Status status() const;
-  // Readable once the view is dead, for who polls.
+  // A descriptor that is readable once the view is dead, for poll().
   int event() const { return event_.get(); }
 
   // Sleeps until the flag has reached `count` or the view is dead. `check` is called before each

@@ -6,7 +6,8 @@
 namespace ringmaster::transport {
 namespace {
 
-// Where a frame goes, and until when it may take.
+// The connection and direction of a frame, the operation that it belongs to, and until when it may
+// take.
 struct Way {
   const Connection& connection;
   short events;

@@ -1,5 +1,5 @@
-// Sends or receives one whole frame, in one direction, and waits until it is done, its view is
-// dead, or the deadline has passed, which ends the view.
+// Sends or receives one whole frame, and waits until that is done, the view is dead, or the
+// deadline has passed, which ends the view with RM_ERR_TIMEOUT.
 #pragma once
 
 #include <cstddef>

@@ -1,19 +1,20 @@
-// What two processes say to each other over a connection of the ring, byte for byte (little-endian,
+// What two processes send each other over a connection of the ring, byte for byte (little-endian,
 // same machine type).
 //
-// A connection belongs to one pair of ranks in one view. In a job with a ring key:
+// A connection belongs to one pair of ranks in one view. If the job has a ring key:
 //
 //   who dials                     who listens
 //   Hello, KeyRequest      ->
-//                          <-     Challenge, with a proof; `kind` other than kChallenge ends it
-//                          here
+//                          <-     Challenge, with a proof; a `kind` other than kChallenge and
+//                                 kChallengeToEncrypt ends it here
 //   proof, own arena       ->
 //                          <-     HelloReply, own arena: when the view is built there, too
 //
 // A proven connection over TCP is encrypted from there on (sealed_stream.h) if either end wants it.
 //
-// Without a key: Hello with the arena, then HelloReply. The listener's thread says all but the
-// HelloReply that joins. Then follow frames: FrameHeader and payload. A probe asks only whether the
+// Without a key: Hello with the arena, then HelloReply. The listener's thread answers all but the
+// last message, the HelloReply of kJoined or kUseTcp: that comes from the thread that builds the
+// view. Then follow frames, each a FrameHeader and its payload. A probe asks only whether the
 // process lives.
 #pragma once
 
@@ -30,9 +31,8 @@ static_assert(std::endian::native == std::endian::little, "the wire format is li
 
 inline constexpr uint32_t kMagic = 0x31474d52;    // "RMG1"
 inline constexpr uint32_t kWireVersion = 1;       // without a key
-inline constexpr uint32_t kKeyedWireVersion = 2;  // both ends prove that they hold it
+inline constexpr uint32_t kKeyedWireVersion = 2;  // both ends prove that they hold the key
 inline constexpr size_t kJobBytes = 64;
-inline constexpr size_t kShmNameBytes = 108;
 
 enum class HelloKind : uint32_t { kJoin = 1, kProbe = 2 };
 
@@ -48,19 +48,19 @@ struct Hello {
 };
 
 enum class ReplyKind : uint32_t {
-  kJoined = 1,    // the connection stands
+  kJoined = 1,    // the connection is made
   kUseTcp = 2,    // the peer doesn't share memory in this view: dial its TCP listener
   kMovedOn = 3,   // stale epoch; `epoch` is the newer one
   kWrongJob = 4,  // the listener belongs to another job
   kWrongVersion = 5,
   kAlive = 6,               // answer to a probe; views up to `epoch` are over there
-  kNoProof = 7,             // this listener has the job's key and asks for proof of it
-  kChallenge = 8,           // the dialer's proof is awaited
+  kNoProof = 7,             // this listener has the ring key and asks for a proof
+  kChallenge = 8,           // the listener waits for the dialer's proof
   kChallengeToEncrypt = 9,  // the same, and what follows the HelloReply is encrypted
 };
 
-// Follows a Hello of kKeyedWireVersion.
 inline constexpr uint32_t kAnyRank = UINT32_MAX;
+// Follows a Hello of kKeyedWireVersion.
 struct KeyRequest {
   uint32_t to = 0;       // the rank that the dialer wants to reach
   uint32_t encrypt = 0;  // 1: the dialer wants what follows the HelloReply encrypted

@@ -1,7 +1,7 @@
 // What happens when a worker process or its pod ends: spec.failurePolicy as pure functions.
 //
-// The launcher asks for a process, the operator for the pod that the process was in: both by the
-// same rules and the same reading of exit codes.
+// The launcher asks about a process, the operator about the pod that the process was in. Both use
+// the same rules and read exit codes in the same way.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ std::optional<Action> ParseAction(std::string_view name);
 
 struct Rule {
   std::vector<int> on_exit_codes;
-  std::vector<std::string> on_reasons;  // of a pod: Evicted, ...
+  std::vector<std::string> on_reasons;  // why a pod failed: Evicted, ...
   Action action = Action::kRestartWorker;
   friend bool operator==(const Rule&, const Rule&) = default;
 };
@@ -51,9 +51,9 @@ const Rule* RuleFor(const std::vector<Rule>& rules, std::optional<int> exit_code
 // dropped, starts again, and any other exit code fails the job.
 Action ActionForProcess(const std::vector<Rule>& rules, int exit_code);
 
-// For a pod that has failed. `from_outside`: the cluster ended it. Without an exit code the worker
-// never ran. Without a rule a pod that a signal or the cluster ended is replaced, and any other
-// exit code fails the job.
+// For a pod that has failed. `exit_code`: nullopt if the worker never ran. `from_outside`: the
+// cluster ended the pod. Without a rule a pod that a signal or the cluster ended, or whose worker
+// never ran or was dropped, is replaced, and any other exit code fails the job.
 Action ActionForPod(const std::vector<Rule>& rules, std::optional<int> exit_code,
                     const std::string& reason, bool from_outside);
 

@@ -7,7 +7,7 @@
 namespace ringmaster::fields {
 namespace {
 
-// Doubles that have a neighbour at a distance of at most 1.
+// 2^53: up to here a double can represent every whole number.
 constexpr double kLargestWhole = 9007199254740992.0;
 
 const Json& Null() {
@@ -73,8 +73,9 @@ std::uint64_t Unsigned(const Json& object, const char* name, std::uint64_t other
   const Json& value = Member(object, name);
   if (value.is_number_unsigned()) return value.get<std::uint64_t>();
   if (!value.is_number()) return otherwise;
-  const std::int64_t number = IntegerOf(value, -1);
-  return number < 0 ? 0 : static_cast<std::uint64_t>(number);
+  if (value.get<double>() < 0) return 0;
+  const std::int64_t number = IntegerOf(value, -1);  // -1: it does not fit
+  return number < 0 ? otherwise : static_cast<std::uint64_t>(number);
 }
 
 double Number(const Json& object, const char* name, double otherwise) {

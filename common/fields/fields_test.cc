@@ -39,6 +39,7 @@ TEST(FieldsTest, ANumberThatDoesNotFitIsAbsent) {
   EXPECT_EQ(Unsigned(object, "large"), std::numeric_limits<std::uint64_t>::max());
   EXPECT_EQ(Unsigned(object, "below", 42), 0u);
   EXPECT_EQ(Unsigned(object, "missing", 42), 42u);
+  EXPECT_EQ(Unsigned(object, "huge", 42), 42u);
   EXPECT_EQ(Number(object, "fraction"), 2.75);
 }
 
@@ -69,7 +70,7 @@ TEST(ParseTest, TheLimitsAreWhereTheyAreSaid) {
 }
 
 TEST(ParseTest, BracketsInStringsDoNotCount) {
-  const Limits flat{.depth = 1};
+  const ParseLimits flat{.depth = 1};
   for (const char* text : {R"(["[[[["])", R"(["\"[[["])", R"(["\\"])", R"({"[":"{"})"}) {
     EXPECT_TRUE(Parse(text, "it", flat).has_value()) << text;
   }

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/fields/limits.h"
+#include "common/fields/parse_limits.h"
 
 namespace ringmaster::fields {
 namespace {
@@ -12,7 +12,7 @@ constexpr std::size_t kShown = 60;
 }  // namespace
 
 tl::expected<nlohmann::json, std::string> Parse(std::string_view text, const char* what,
-                                                const Limits& limits) {
+                                                const ParseLimits& limits) {
   const std::string excess = Excess(text, limits);
   if (!excess.empty()) return tl::make_unexpected(std::string(what) + ": " + excess);
   nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -21,7 +21,7 @@ tl::expected<nlohmann::json, std::string> Parse(std::string_view text, const cha
                              ": not JSON: " + std::string(text.substr(0, kShown)));
 }
 
-nlohmann::json ParseOrDiscard(std::string_view text, const Limits& limits) {
+nlohmann::json ParseOrDiscard(std::string_view text, const ParseLimits& limits) {
   if (!Excess(text, limits).empty()) return nlohmann::json(nlohmann::json::value_t::discarded);
   return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
 }

@@ -10,16 +10,16 @@
 #include <string_view>
 #include <tl/expected.hpp>
 
-#include "common/fields/limits.h"
+#include "common/fields/parse_limits.h"
 
 namespace ringmaster::fields {
 
 // The error begins with `what`.
 tl::expected<nlohmann::json, std::string> Parse(std::string_view text, const char* what,
-                                                const Limits& limits = {});
+                                                const ParseLimits& limits = {});
 
-// The same for callers that need no reason: after an error the value is a discarded one
-// (`is_discarded()`, of no type).
-nlohmann::json ParseOrDiscard(std::string_view text, const Limits& limits = {});
+// The same for callers that need no reason: after an error the value is a discarded one, which has
+// no type (`is_discarded()`).
+nlohmann::json ParseOrDiscard(std::string_view text, const ParseLimits& limits = {});
 
 }  // namespace ringmaster::fields

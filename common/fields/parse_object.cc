@@ -5,14 +5,14 @@
 #include <utility>
 #include <vector>
 
-#include "common/fields/limits.h"
+#include "common/fields/parse_limits.h"
 
 namespace ringmaster::fields {
 namespace {
 
 using Json = nlohmann::json;
 
-// Builds the value as the library's own parser does, but for what is skipped.
+// Builds the value as the library's own parser does, but skips metadata.managedFields.
 class Builder : public nlohmann::json_sax<Json> {
  public:
   Json Take() { return std::move(root_); }
@@ -93,12 +93,12 @@ class Builder : public nlohmann::json_sax<Json> {
 
   Json root_;
   std::vector<Level> levels_;  // objects and arrays that are open
-  int skipped_depth_ = 0;      // of those that are skipped
+  int skipped_depth_ = 0;      // objects and arrays that are open in a skipped value
 };
 
 }  // namespace
 
-Json ParseObjectOrDiscard(std::string_view text, const Limits& limits) {
+Json ParseObjectOrDiscard(std::string_view text, const ParseLimits& limits) {
   Builder builder;
   if (!Excess(text, limits).empty() || !Json::sax_parse(text, &builder)) {
     return Json(Json::value_t::discarded);

@@ -1,5 +1,5 @@
-// Parses what an API server sends, without metadata.managedFields: that is half of an object,
-// nobody here reads it, and nothing is built of it.
+// Parses what an API server sends, without building values of metadata.managedFields: they are half
+// of an object, and nobody here reads them.
 //
 // Nothing here throws.
 #pragma once
@@ -13,6 +13,6 @@ namespace ringmaster::fields {
 
 // Parses an object, a list of objects or an event of a watch; otherwise it does what ParseOrDiscard
 // does.
-nlohmann::json ParseObjectOrDiscard(std::string_view text, const Limits& limits = {});
+nlohmann::json ParseObjectOrDiscard(std::string_view text, const ParseLimits& limits = {});
 
 }  // namespace ringmaster::fields

@@ -1,5 +1,5 @@
-// Reads fields of a JSON object and keeps the first error, which names field, value and what is
-// allowed.
+// Reads fields of a JSON object. Keeps the first error, which names the field, its value and what
+// is allowed.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class Reader {
 
   const std::string& error() const { return error_; }
   bool ok() const { return error_.empty(); }
-  // The first error counts.
+  // Only the first error is kept.
   void Fail(std::string error) {
     if (error_.empty()) error_ = std::move(error);
   }
@@ -31,7 +31,7 @@ class Reader {
     return path_.empty() ? field : *field == 0 ? path_ : path_ + "." + field;
   }
 
-  // Null where it is missing.
+  // Null if the field is missing or null.
   const nlohmann::json* Find(const char* field) const {
     if (!json_.is_object()) return nullptr;
     auto it = json_.find(field);
@@ -62,7 +62,7 @@ class Reader {
     const char* allowed = "an integer of at least 0 that fits";
     const nlohmann::json* value = required ? Need(field, allowed) : Find(field);
     if (!value) return;
-    // Integers built in code are signed; parsed ones are not.
+    // The library keeps integers that were built in code as signed, and parsed ones as unsigned.
     bool fits = value->is_number_unsigned() ||
                 (value->is_number_integer() && value->get<std::int64_t>() >= 0);
     if (!fits || value->get<std::uint64_t>() > std::numeric_limits<Int>::max()) {
@@ -70,7 +70,7 @@ class Reader {
     }
     *out = static_cast<Int>(value->get<std::uint64_t>());
   }
-  // Calls `read(element, path)` for each element; `read` returns an error or nothing.
+  // Calls `read(element, path)` for each element; `read` returns an error or an empty string.
   template <typename Read>
   void Array(const char* field, bool required, Read read) {
     const char* allowed = "an array";

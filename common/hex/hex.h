@@ -1,4 +1,4 @@
-// Bytes as hexadecimal text, for lines that may hold neither spaces nor ends of lines.
+// Bytes as hexadecimal text, for places where a value may hold neither spaces nor line ends.
 //
 // Pure. Header-only, so that the collectives library needs nothing more for it.
 #pragma once

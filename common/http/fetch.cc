@@ -28,7 +28,8 @@ std::optional<tcp::endpoint> Parse(const std::string& address) {
   return tcp::endpoint(ip, port);
 }
 
-// What follows the head of a 200. The server ends the connection after it, so it is whole.
+// What follows the head of an answer with status 200. The server has closed the connection after
+// it, so it is whole.
 std::optional<std::string> BodyOf(const std::string& answer) {
   const std::size_t head = answer.find("\r\n\r\n");
   if (head == std::string::npos || !answer.starts_with("HTTP/1.") ||

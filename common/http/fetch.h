@@ -1,7 +1,7 @@
 // Gets one page from a server that can't be trusted: the size of the answer is bounded, and so is
 // the time, even if the answer comes byte by byte.
 //
-// Thread rule: none, nothing is kept. It blocks for at most `deadline`.
+// Thread rule: any thread. A call blocks for at most `deadline`.
 #pragma once
 
 #include <chrono>

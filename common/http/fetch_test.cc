@@ -13,10 +13,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A server whose every answer is this one.
+// A server that answers every request with the same text.
 class FetchTest : public testing::Test {
  protected:
-  void Serve(const Response& response, const Limits& limits = {}) {
+  void Serve(const Response& response, const ServerLimits& limits = {}) {
     asio::ip::tcp::acceptor acceptor(loop_, {asio::ip::address_v4::loopback(), 0});
     server_ = Server::Start(
         std::move(acceptor),

@@ -17,8 +17,8 @@ namespace {
 
 using asio::ip::tcp;
 
-// What a client may still send after it has its answer. To close with unread bytes would reset the
-// connection, and the answer could be lost with it.
+// How much a client may still send after it has its answer. These bytes are read and ignored:
+// closing with unread bytes would reset the connection, and the answer could be lost with it.
 constexpr std::size_t kMostIgnored = 65536;
 constexpr std::chrono::milliseconds kRetryAccept{100};
 
@@ -54,11 +54,11 @@ std::string Trimmed(const std::string& text) {
   return text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
 }
 
-// What follows the request line, up to the empty one.
+// Reads the lines after the request line, up to the empty line.
 std::map<std::string, std::string> ReadHeaders(std::istream* in) {
   std::map<std::string, std::string> headers;
   std::string line;
-  std::getline(*in, line);  // what the request line still has
+  std::getline(*in, line);  // the rest of the request line
   while (std::getline(*in, line) && line != "\r") {
     const std::size_t colon = line.find(':');
     if (colon == std::string::npos) continue;
@@ -73,7 +73,7 @@ int HexDigit(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// What is no valid escape stays as it is.
+// Decodes percent escapes and "+". An escape that is not valid stays as it is.
 std::string Decoded(const std::string& text) {
   std::string decoded;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -108,7 +108,7 @@ using Tls = asio::ssl::stream<tcp::socket>;
 tcp::socket& SocketOf(Plain& stream) { return stream; }
 tcp::socket& SocketOf(Tls& stream) { return stream.next_layer(); }
 
-// One connection. What the server has to know about it, whatever it is over.
+// One connection, as the server sees it: the same for plain TCP and TLS.
 class Session {
  public:
   virtual ~Session() = default;
@@ -123,11 +123,12 @@ class Session {
   std::function<std::optional<std::string>()> next_;  // of an answer that goes on
 };
 
-// One request, then closed: its clients (kubelet, Prometheus, the command line) ask seldom.
+// Answers one request and then closes the connection: keeping it open is not worth it, as the
+// clients (kubelet, Prometheus, the command line) ask seldom.
 template <typename Stream>
 class SessionOver final : public Session, public std::enable_shared_from_this<SessionOver<Stream>> {
  public:
-  SessionOver(Stream stream, const Server::Answer* answer, const Limits& limits)
+  SessionOver(Stream stream, const Server::Answer* answer, const ServerLimits& limits)
       : stream_(std::move(stream)),
         timer_(stream_.get_executor()),
         tick_(stream_.get_executor()),
@@ -160,7 +161,7 @@ class SessionOver final : public Session, public std::enable_shared_from_this<Se
   }
 
  private:
-  // It is closed after that time, unless this is called again.
+  // Closes the connection after that time, unless this is called again.
   void LimitTo(std::chrono::milliseconds time) {
     timer_.expires_after(time);
     timer_.async_wait([self = this->shared_from_this()](std::error_code error) {
@@ -215,7 +216,7 @@ class SessionOver final : public Session, public std::enable_shared_from_this<Se
                       });
   }
 
-  // The stream's next part, or another look for it at the next tick.
+  // Writes the stream's next part. If there is none yet, looks again at the next tick.
   void GoOn() {
     if (std::chrono::steady_clock::now() >= stream_until_) return Close();
     auto part = next_();
@@ -233,7 +234,7 @@ class SessionOver final : public Session, public std::enable_shared_from_this<Se
     });
   }
 
-  // The deadline holds for this, too.
+  // Ends the connection after a whole answer. The deadline holds for this, too.
   void End() {
     if constexpr (std::is_same_v<Stream, Tls>) {
       stream_.async_shutdown([self = this->shared_from_this()](std::error_code) { self->Close(); });
@@ -256,7 +257,7 @@ class SessionOver final : public Session, public std::enable_shared_from_this<Se
   asio::steady_timer timer_;
   asio::steady_timer tick_;
   const Server::Answer* const answer_;
-  const Limits limits_;
+  const ServerLimits limits_;
   asio::streambuf request_;
   std::string text_;
   std::array<char, 4096> rest_;
@@ -264,7 +265,7 @@ class SessionOver final : public Session, public std::enable_shared_from_this<Se
   std::chrono::steady_clock::time_point stream_until_;
 };
 
-// Null: it can't be used.
+// Null: the certificate or its key can't be used.
 std::unique_ptr<asio::ssl::context> MakeContext(const Certificate& certificate) {
   auto context = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_server);
   std::error_code error;
@@ -280,9 +281,9 @@ std::unique_ptr<asio::ssl::context> MakeContext(const Certificate& certificate) 
 
 class ServerImpl final : public Server {
  public:
-  // `tls`: null: none.
+  // Null `tls`: the server is plain HTTP.
   ServerImpl(tcp::acceptor acceptor, Answer answer, std::unique_ptr<asio::ssl::context> tls,
-             const Limits& limits)
+             const ServerLimits& limits)
       : acceptor_(std::move(acceptor)),
         retry_(acceptor_.get_executor()),
         answer_(std::move(answer)),
@@ -299,7 +300,7 @@ class ServerImpl final : public Server {
   }
 
   void Stop() override {
-    stopped_ = true;  // somebody may have been accepted whose turn has not come
+    stopped_ = true;  // the handler of a connection that was accepted may not have run yet
     std::error_code ignored;
     acceptor_.close(ignored);
     retry_.cancel();
@@ -366,20 +367,22 @@ class ServerImpl final : public Server {
   asio::steady_timer retry_;
   const Answer answer_;
   const std::unique_ptr<asio::ssl::context> tls_;
-  const Limits limits_;
-  const Answer asked_;                          // `answer_`, with the streams counted
+  const ServerLimits limits_;
+  const Answer asked_;                          // calls `answer_` and limits the streams
   std::list<std::weak_ptr<Session>> sessions_;  // the oldest first
   bool stopped_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<Server> Server::Start(tcp::acceptor acceptor, Answer answer, const Limits& limits) {
+std::unique_ptr<Server> Server::Start(tcp::acceptor acceptor, Answer answer,
+                                      const ServerLimits& limits) {
   return std::make_unique<ServerImpl>(std::move(acceptor), std::move(answer), nullptr, limits);
 }
 
 std::unique_ptr<Server> Server::StartTls(tcp::acceptor acceptor, Answer answer,
-                                         const Certificate& certificate, const Limits& limits) {
+                                         const Certificate& certificate,
+                                         const ServerLimits& limits) {
   auto context = MakeContext(certificate);
   if (context == nullptr) return nullptr;
   return std::make_unique<ServerImpl>(std::move(acceptor), std::move(answer), std::move(context),

@@ -1,11 +1,12 @@
 // A small HTTP/1.1 server for GET, plain or over TLS. No client can use up what the others need: a
 // connection carries one request without a body and has a deadline from accept to close, and when
-// there are too many connections the oldest that has not sent its request yet is closed. An answer
-// may go on (server-sent events): the number of such streams is bounded, each ends after a while,
-// and a stream whose client does not read ends too.
+// there are too many connections the oldest that has not sent its request yet is closed (the oldest
+// of all, where all have sent theirs). An answer may go on as a stream (server-sent events): the
+// number of streams is bounded, each ends after a while, and a stream whose client does not read
+// ends too.
 //
-// Thread rule: everything on the thread that runs the acceptor's io_context. Destroy it when that
-// loop has ended, or on it after Stop.
+// Thread rule: use it only on the thread that runs the acceptor's io_context. Destroy it when that
+// loop has ended, or on its thread after Stop.
 #pragma once
 
 #include <asio/ip/tcp.hpp>
@@ -24,7 +25,7 @@ struct Request {
   std::string path;                               // without its query
   std::map<std::string, std::string> headers;     // by name, in lower case; the first of each
   std::map<std::string, std::string> query = {};  // decoded; the first of each name
-  bool head = false;                              // the answer's body is not sent, nor what goes on
+  bool head = false;  // a HEAD request: neither the answer's body nor its stream is sent
 
   std::string Header(const std::string& name) const {
     const auto found = headers.find(name);
@@ -50,17 +51,17 @@ struct Response {
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers = {};
-  // An answer that goes on after `body`: asked at every tick for what follows. Empty: nothing yet;
-  // nullopt: that was all.
+  // For an answer that goes on after `body`: called again and again for what follows. An empty
+  // text: nothing yet, it is called again at the next tick; nullopt: that was all.
   std::function<std::optional<std::string>()> next = nullptr;
 };
 
-struct Limits {
+struct ServerLimits {
   std::size_t connections = 128;
   std::size_t request_bytes = 16384;
-  std::chrono::milliseconds deadline{
-      10'000};               // of a request and its answer, of a write of a stream
-  std::size_t streams = 32;  // answers that go on; more are refused
+  // For a request with its answer, and for each write of a stream.
+  std::chrono::milliseconds deadline{10'000};
+  std::size_t streams = 32;  // answers that go on; more are refused with status 503
   std::chrono::milliseconds stream_life{600'000};
   std::chrono::milliseconds tick{200};
 };
@@ -75,13 +76,13 @@ class Server {
  public:
   using Answer = std::function<Response(const Request& request)>;
 
-  // `acceptor` listens already.
+  // `acceptor` must listen already.
   static std::unique_ptr<Server> Start(asio::ip::tcp::acceptor acceptor, Answer answer,
-                                       const Limits& limits = {});
+                                       const ServerLimits& limits = {});
   // Over TLS. Null: the certificate or its key can't be used.
   static std::unique_ptr<Server> StartTls(asio::ip::tcp::acceptor acceptor, Answer answer,
                                           const Certificate& certificate,
-                                          const Limits& limits = {});
+                                          const ServerLimits& limits = {});
   virtual ~Server() = default;
   virtual int port() const = 0;
   virtual void Stop() = 0;

@@ -1,5 +1,5 @@
-// Clients that send what no client should, and how the others fare meanwhile. Raw sockets, because
-// no HTTP library would send this.
+// Clients that send what no client should, and whether other clients are still served. The test
+// uses raw sockets, because no HTTP library would send this.
 #include "common/http/server.h"
 
 #include <arpa/inet.h>
@@ -45,7 +45,7 @@ class Client {
   bool Send(const std::string& text) const {
     return send(fd_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
   }
-  // All that comes until the server ends the connection.
+  // Returns all bytes that come until the server ends the connection.
   std::string ReadToEnd() const {
     std::string text;
     char buffer[4096];
@@ -76,7 +76,7 @@ class Client {
 
 class HttpServerTest : public testing::Test {
  protected:
-  void Open(const Limits& limits) {
+  void Open(const ServerLimits& limits) {
     asio::ip::tcp::acceptor acceptor(loop_, {asio::ip::address_v4::loopback(), 0});
     server_ = Server::Start(
         std::move(acceptor),
@@ -87,9 +87,9 @@ class HttpServerTest : public testing::Test {
     port_ = server_->port();
     thread_ = std::thread([this] { loop_.run(); });
   }
-  // Every answer goes on with these parts, and from there as `then` says.
+  // Serves streams: every answer goes on with these parts, and after them `next` returns `then`.
   void OpenStreams(std::vector<std::string> parts, std::optional<std::string> then,
-                   const Limits& limits) {
+                   const ServerLimits& limits) {
     asio::ip::tcp::acceptor acceptor(loop_, {asio::ip::address_v4::loopback(), 0});
     server_ = Server::Start(
         std::move(acceptor),
@@ -103,7 +103,7 @@ class HttpServerTest : public testing::Test {
     port_ = server_->port();
     thread_ = std::thread([this] { loop_.run(); });
   }
-  void OpenTls(const tls::KeyPair& pair, const Limits& limits = {}) {
+  void OpenTls(const tls::KeyPair& pair, const ServerLimits& limits = {}) {
     asio::ip::tcp::acceptor acceptor(loop_, {asio::ip::address_v4::loopback(), 0});
     server_ = Server::StartTls(
         std::move(acceptor), [](const Request& request) { return Response{.body = request.path}; },

@@ -28,7 +28,7 @@ TEST(FactsProto, AnExitArrivesAsItWasSent) {
 }
 
 TEST(FactsProto, EveryFieldOfTheMessagesIsInAStruct) {
-  // A field that is added to a message and to no struct is one that nobody reads.
+  // Fails when a field was added to a message but not to its struct, so that nobody would read it.
   EXPECT_EQ(v1::Registration::descriptor()->field_count(), 8);
   EXPECT_EQ(v1::WorkerExit::descriptor()->field_count(), 6);
 }

@@ -1,5 +1,5 @@
-// The change from one view of a job to the next, and how long its phases took: as a sidecar keeps
-// it, /status shows it, the operator hears it and the command tells it to people.
+// The change from one view of a job to the next, and how long its phases took. A sidecar keeps it,
+// shows it in /status and reports it to the operator, and the command line tells it to people.
 //
 // A plain value that knows no socket and no clock.
 #pragma once
@@ -23,26 +23,27 @@ inline constexpr char kResume[] = "resume";
 // In the order of time.
 inline constexpr const char* kPhases[] = {kDetect, kDecide, kStop, kConnect, kRedo, kResume};
 
-using PhaseSeconds = std::map<std::string, double>;  // by phase; absent: not known
+using PhaseSeconds = std::map<std::string, double>;  // by phase; an absent phase is not known
 
 struct Rebuild {
   std::uint64_t epoch = 0;
   std::uint64_t parent = 0;
   std::string reason;
   bool planned = false;
-  std::int64_t at_unix_ms = 0;  // when the teller noticed the change; 0: not said
+  std::int64_t at_unix_ms = 0;  // when the sidecar that reports it noticed it; 0: not known
   int world_size = 0;
   std::vector<std::string> members;  // names of workers: the pod, with /slot where it has several
   std::vector<std::string> left;
   std::vector<std::string> joined;
   PhaseSeconds seconds;
-  // Completed in the parent, and absent from what the survivors went on from.
+  // Steps that were completed in the parent and are absent from the state that the survivors went
+  // on with.
   std::int64_t steps_lost = 0;
   bool complete = false;  // the first operation of the view has completed
 
   // Used inside the sidecar alone, to count steps_lost; not written to JSON.
-  std::uint64_t steps_before = 0;   // completed by some worker of the parent, as far as was heard
-  std::uint64_t steps_resumed = 0;  // completed ones that the view goes on from, as a worker said
+  std::uint64_t steps_before = 0;   // the most that any worker of the parent is known to have done
+  std::uint64_t steps_resumed = 0;  // completed steps that the view goes on from, as a worker said
 
   friend bool operator==(const Rebuild&, const Rebuild&) = default;
 };

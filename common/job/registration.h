@@ -1,4 +1,4 @@
-// What a sidecar tells an operator about itself when it dials.
+// What a sidecar tells an operator about itself when it connects.
 //
 // A plain value.
 #pragma once

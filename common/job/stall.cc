@@ -2,16 +2,19 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "common/fields/fields.h"
 
 namespace ringmaster::job {
 namespace {
 
-constexpr std::size_t kMostRanks = 64;  // named in one stall
+constexpr std::size_t kMostRanks = 64;  // that one stall names
 constexpr std::size_t kLongestName = 200;
+// A year: what is counted with a stranger's number must not overflow.
+constexpr std::int64_t kLongestWaitMs = 365LL * 24 * 3600 * 1000;
 
-// Whole characters of it.
+// Cuts a long text, between two UTF-8 characters.
 std::string Short(std::string text) {
   if (text.size() <= kLongestName) return text;
   std::size_t end = kLongestName;
@@ -24,7 +27,9 @@ std::vector<int> Ranks(const nlohmann::json& list) {
   std::vector<int> ranks;
   if (!list.is_array()) return ranks;
   for (const nlohmann::json& rank : list) {
-    if (rank.is_number_integer() && ranks.size() < kMostRanks) ranks.push_back(rank.get<int>());
+    if (!rank.is_number_integer() || ranks.size() >= kMostRanks) continue;
+    const auto number = rank.get<std::int64_t>();
+    if (std::in_range<int>(number)) ranks.push_back(static_cast<int>(number));
   }
   return ranks;
 }
@@ -40,8 +45,8 @@ std::string List(const std::vector<int>& ranks) {
   return text;
 }
 
-// "rank 0", "ranks 0, 2", "40 ranks (0, 1, 2, 3, ...)". A sender of an earlier version names none:
-// "2 ranks".
+// "rank 0", "ranks 0, 2", "40 ranks (0, 1, 2, 3, ...)". A sender of an earlier version names no
+// ranks, which gives "2 ranks".
 std::string WhoAsked(const Stall& stall) {
   constexpr std::size_t kMostListed = 8;
   const std::string plural = stall.asked == 1 ? "rank" : "ranks";
@@ -54,7 +59,7 @@ std::string WhoAsked(const Stall& stall) {
   return number + " (" + List(first) + ", ...)";
 }
 
-// What is said of a missing rank: " (digits-worker-1, in shutdown())".
+// What follows the number of the missing rank with index `i`: " (digits-worker-1, in shutdown())".
 std::string RemarkOn(const Stall& stall, std::size_t i) {
   std::string remark = i < stall.pods.size() ? stall.pods[i] : "";
   const auto& shut = stall.in_shutdown;
@@ -95,8 +100,10 @@ std::vector<Stall> StallsFromJson(const nlohmann::json& json) {
                 .missing = Ranks(fields::Member(entry, "missing")),
                 .in_shutdown = Ranks(fields::Member(entry, "inShutdown")),
                 .pods = fields::Texts(entry, "pods"),
-                .waited_ms = fields::Integer(entry, "waitedMs")};
+                .waited_ms = std::clamp<std::int64_t>(fields::Integer(entry, "waitedMs"), 0,
+                                                      kLongestWaitMs)};
     if (stall.pods.size() > kMostRanks) stall.pods.resize(kMostRanks);
+    for (std::string& pod : stall.pods) pod = Short(std::move(pod));
     if (!stall.missing.empty()) stalls.push_back(std::move(stall));
   }
   return stalls;

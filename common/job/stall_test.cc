@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace ringmaster::job {
@@ -60,7 +61,8 @@ TEST(Stall, WhatAnybodyMayHaveWrittenIsReadAndBounded) {
                     {"tensors", "?"},
                     {"waiting", std::vector<int>(1000, i)},
                     {"missing", std::vector<int>(1000, i)},
-                    {"pods", std::vector<std::string>(1000, "p")}});
+                    {"pods", std::vector<std::string>(1000, std::string(i == 0 ? 10'000 : 1, 'p'))},
+                    {"waitedMs", i % 2 == 0 ? std::numeric_limits<std::int64_t>::max() : -1}});
   }
   const std::vector<Stall> stalls = StallsFromJson(many);
   ASSERT_EQ(stalls.size(), kMostStalls);
@@ -69,6 +71,9 @@ TEST(Stall, WhatAnybodyMayHaveWrittenIsReadAndBounded) {
   EXPECT_EQ(stalls[0].waiting.size(), 64u);
   EXPECT_EQ(stalls[0].missing.size(), 64u);
   EXPECT_EQ(stalls[0].pods.size(), 64u);
+  EXPECT_EQ(stalls[0].pods[63].size(), 200u);
+  EXPECT_EQ(stalls[0].waited_ms, 365LL * 24 * 3600 * 1000);
+  EXPECT_EQ(stalls[1].waited_ms, 0);
 }
 
 TEST(Stall, ALongNameIsCutBetweenCharacters) {

@@ -1,6 +1,6 @@
-// Where the time of a worker goes: as its engine measures it, a ping brings it to the sidecar, and
-// /status and the metrics show it. Sums since the worker was in its first view, so that whoever
-// looks twice knows what happened between.
+// What a worker's time is spent on. Its engine measures it, a ping brings it to the sidecar, and
+// /status and the metrics show it. All values are sums since the worker was in its first view, so
+// two looks tell what happened between them (Between).
 //
 // A plain value that knows no socket and no clock.
 #pragma once
@@ -11,13 +11,14 @@
 namespace ringmaster::job {
 
 struct WorkerTimes {
-  double seconds = 0;  // in all
-  // The script stood still in a call of the library until a collective was done.
+  double seconds = 0;  // since the worker was in its first view
+  // Seconds in which the script stood in a call of the library until a collective was done.
   double blocked = 0;
-  // A collective that this worker asked for waited for other ranks that had not asked for it yet.
-  // The script may have computed meanwhile. The rank that the others wait for has least of it.
+  // Seconds in which a collective that this worker asked for waited for other ranks that had not
+  // asked for it yet. The script may have computed meanwhile. The rank that the others wait for has
+  // the least of it.
   double waiting = 0;
-  // A collective ran.
+  // Seconds in which a collective ran.
   double running = 0;
   std::uint64_t bytes = 0;  // of tensors, in collectives that have run
 

@@ -1,10 +1,10 @@
-// Whole lines of a text that comes in pieces, as a program prints it.
+// Splits a text that comes in pieces, as a program prints it, into whole lines.
 //
 // A progress bar ends its states with '\r' and draws the next one over it. Each state is a line
 // here, but at most one a second: the others are dropped, as a terminal would have overwritten
 // them. The last state, which ends with '\n', is never dropped.
 //
-// Thread rule: one thread; times are given to it.
+// Thread rule: one thread. It reads no clock; the caller passes the time.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace ringmaster::lines {
 class LineSplitter {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  using OnLine = std::function<void(std::string_view)>;  // without its end
+  using OnLine = std::function<void(std::string_view)>;  // gets the line without its line end
 
   // A longer line is cut into several.
   static constexpr size_t kLongest = 64 * 1024;
@@ -26,7 +26,7 @@ class LineSplitter {
   explicit LineSplitter(OnLine on_line) : on_line_(std::move(on_line)) {}
 
   void Feed(std::string_view text, TimePoint now);
-  // Nothing follows: what stands without an end is a line, too.
+  // Call when no more text comes: what is left without a line end is a line, too.
   void Finish();
 
  private:
@@ -36,8 +36,8 @@ class LineSplitter {
 
   const OnLine on_line_;
   std::string line_;
-  bool overwrites_ = false;         // a '\r' has come, and what follows it has not
-  std::optional<TimePoint> shown_;  // the newest state of a progress bar
+  bool overwrites_ = false;         // the last character was '\r'
+  std::optional<TimePoint> shown_;  // when the newest state of a progress bar was handed out
 };
 
 }  // namespace ringmaster::lines

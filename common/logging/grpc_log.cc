@@ -22,7 +22,7 @@ void PrintNothing(gpr_log_func_args*) {}
 }  // namespace
 
 GrpcLines::GrpcLines() { gpr_set_log_function(Print); }
-// Threads of gRPC may outlive main(), and our log not.
+// gRPC's threads may still log after main(), when our logger is gone.
 GrpcLines::~GrpcLines() { gpr_set_log_function(PrintNothing); }
 
 }  // namespace ringmaster::logging

@@ -38,8 +38,8 @@ std::size_t NextPair(std::string_view text) {
   return text.size();
 }
 
-// The end of a value that begins with a quote: behind the quote that a pair or the end follows, for
-// quotes inside are not always escaped.
+// The end of a value that begins with a quote; 0 if there is none. It is behind the first quote
+// that another pair or the end of the text follows, because quotes inside are not always escaped.
 std::size_t EndOfQuoted(std::string_view text) {
   for (std::size_t at = 1; at < text.size(); ++at) {
     if (text[at] == '\\') {
@@ -63,7 +63,7 @@ std::string Unquoted(std::string_view text) {
   return out;
 }
 
-// Whole numbers as numbers; 1.10 is an epoch, not 1.1.
+// Whole numbers become JSON numbers. All else stays text: 1.10 is an epoch, not the number 1.1.
 Json ToJson(const std::string& value) {
   const bool digits = !value.empty() && value.size() <= 15 &&
                       std::all_of(value.begin(), value.end(),
@@ -108,7 +108,7 @@ class LineFormatter : public spdlog::formatter {
     }
     std::string line =
         fmt::format("{} {} {}{}", FormatTime(msg.time), LevelName(msg.level), fixed, text);
-    // One line for one thing, whatever an error message has in it.
+    // Each entry is one line, even if an error message in it has line ends.
     std::replace(line.begin(), line.end(), '\n', ' ');
     return line + "\n";
   }
@@ -118,7 +118,7 @@ class LineFormatter : public spdlog::formatter {
         {"ts", FormatTime(msg.time)}, {"level", LevelName(msg.level)}, {"msg", line.message}};
     for (const Fields* fields : {&options_.fields, &line.fields}) {
       for (const auto& [key, value] : *fields) {
-        // A field must not hide what every line has.
+        // A field must not replace one that every line has.
         const bool taken = key == "ts" || key == "level" || key == "msg";
         json[taken ? key + "_" : key] = ToJson(value);
       }

@@ -1,5 +1,5 @@
-// How the programs write their logs: one line for each thing that happens, a constant message and
-// then key=value pairs, as text or as a JSON object.
+// How the programs write their logs: one line for each thing that happens, with a constant message
+// followed by key=value pairs, as text or as a JSON object.
 //
 //   spdlog::warn("pod not created job={} pod={} error={}", key, pod, logging::Value(why));
 //
@@ -7,7 +7,7 @@
 //   {"ts":"2026-01-02T03:04:05.678Z","level":"warning","msg":"pod not created",
 //    "job":"default/digits","pod":"w-0","error":"no room"}
 //
-// Thread rule: Begin once, in main(), before other threads; everything else from any thread.
+// Thread rule: call Begin once, in main(), before other threads start; all else from any thread.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ using Fields = std::vector<std::pair<std::string, std::string>>;
 struct Options {
   std::string format = "text";  // text, json
   std::string level = "info";   // debug, info, warning, error
-  Fields fields;                // of every line, e.g. the pod
+  Fields fields;                // added to every line, e.g. the pod
 };
 
 inline constexpr const char* kFormats[] = {"text", "json"};
@@ -34,12 +34,12 @@ inline constexpr const char* kLevels[] = {"debug", "info", "warning", "error"};
 // and what is allowed.
 tl::expected<void, std::string> Begin(const Options& options);
 
-// A value for a key={} of a message: as it is, or in quotes where blanks or quotes in it would hide
-// where it ends.
+// The value for a key={} of a message: as it is, or in quotes if it contains blanks or quotes,
+// which would hide where it ends, or is empty.
 std::string Value(std::string_view text);
 
-// What a line says: its message and the key=value pairs that follow it. Text that fits no pair
-// belongs to the value before it: nothing is lost.
+// The parts of a line: its message and the key=value pairs that follow it. Text that is part of no
+// pair belongs to the value before it, so nothing is lost.
 struct Line {
   std::string message;
   Fields fields;

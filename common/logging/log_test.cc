@@ -14,7 +14,7 @@ using testing::HasSubstr;
 using testing::Pair;
 using Json = nlohmann::json;
 
-// What a program that is set up like this writes for the line.
+// What a program with these options writes for the line.
 std::string Written(const Options& options, const std::string& line) {
   EXPECT_TRUE(Begin(options));
   testing::internal::CaptureStderr();

@@ -58,6 +58,7 @@ void Acceptor::AnswerOutdated(const Message& message) {
     parts_.outbox->SendTo(message.from, parts_.outbox->MakeViewMessage());
     return;
   }
+  // Only where a test has taken the clause out: votes without knowing what it voted in that view.
   Message answer =
       parts_.outbox->MakeMessage(prepare ? MessageKind::kPromise : MessageKind::kAccepted);
   answer.view = message.view;
@@ -70,6 +71,7 @@ bool Acceptor::AcceptPending() {
   if (!pending_ || (!parts_.workers->stopped() && Holds(Clause::kStopBeforeAccept))) return false;
   const Pending pending = *std::exchange(pending_, std::nullopt);
   const MemberState& state = *parts_.state;
+  // While the workers were stopping, this member may have resigned or promised a higher ballot.
   const bool outbid = pending.ballot < state.stored().promised && Holds(Clause::kPromiseKept);
   if (!state.voting() || outbid) return false;
   Accept(pending.ballot, pending.value, false);
@@ -77,7 +79,7 @@ bool Acceptor::AcceptPending() {
   accepted.ballot = pending.ballot;
   accepted.value = pending.value;
   parts_.outbox->SendTo(pending.ballot.pod, accepted);
-  // The next coordinator learns of the quorum as soon as the proposer does, or in its place.
+  // The next coordinator counts the votes, too: the proposer may die before it sees the quorum.
   const std::string& next = pending.value->coordinator;
   if (next != pending.ballot.pod) parts_.outbox->SendTo(next, accepted);
   return true;

@@ -50,7 +50,8 @@ class Acceptor {
   void DropPending() { pending_.reset(); }
   // The newest ballot that asks for this member's acceptance or has it; none() if there is none.
   const Ballot& CurrentBallot() const;
-  // As the coordinator it may propose a value in round 0, which needs no prepare.
+  // True: this member coordinates and has neither accepted a value nor promised a later round, so
+  // it may choose the value of round 0, which needs no prepare.
   bool RoundZeroFree() const;
   Message ResignMessage() const;
 

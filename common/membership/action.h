@@ -13,19 +13,19 @@
 
 namespace ringmaster::membership {
 
-// What must survive a restart of the sidecar (rule 1). A pod that has none starts with a new
-// incarnation and an empty rest.
+// What must survive a restart of the sidecar (rule 1). A pod that has no stored state starts with a
+// new incarnation; the other fields are empty.
 struct PersistentState {
   std::uint64_t incarnation = 0;
   ViewPtr view;  // the newest decided view known
   Ballot promised;
   Ballot accepted;
   ViewPtr accepted_value;
-  bool stopping = false;  // the workers have been ordered to stop: the view is over
+  bool stopping = false;  // the workers have been ordered to stop using `view`
   bool resigned = false;
   bool planning = false;      // as the coordinator: members may have been armed
   bool ran = false;           // an operation of `view` has completed: its joiners hold the state
-  std::uint64_t lineage = 0;  // promised: takes part in no view of a lower one (rule 9)
+  std::uint64_t lineage = 0;  // has promised to take part in no view of a lower one (rule 9)
 };
 
 struct Persist {
@@ -54,7 +54,7 @@ struct InstallView {
 struct LeftByPlan {
   Epoch epoch = 0;
 };
-// For the operator: replaces the report that it got before.
+// The operator keeps only the newest report of this pod.
 struct ReportToOperator {
   RecoveryReport report;
 };

@@ -6,7 +6,7 @@
 namespace ringmaster::membership {
 namespace {
 
-// An applicant repeats itself; after so many pauses without a request it has given up.
+// An applicant repeats its request; after so many pauses without one it has given up.
 constexpr int kMissedRepeats = 5;
 
 bool InView(const View& view, const Candidate& candidate) {

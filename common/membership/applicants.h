@@ -28,24 +28,24 @@ class Applicants {
   };
   Applicants(const Parts& parts, const Timers& timers) : parts_(parts), timers_(timers) {}
 
-  // Stores a request to join. Sends our view back to a sender that doesn't know it, or that should
-  // ask the coordinator instead.
+  // Stores a request to join if this member coordinates. Sends the current view to a sender that
+  // doesn't know it, or that should ask the coordinator instead.
   void OnJoin(const Message& message);
   void Add(const Joiner& joiner);
   void Remove(const std::string& pod) { applicants_.erase(pod); }
   // Pods that are in the new view are applicants no more.
   void EnterView();
-  // So many pods are expected to join together; 0: not known.
+  // So many pods are expected in the next view; 0: not known.
   void SetExpected(std::uint32_t pods) { expected_pods_ = pods; }
 
-  // The ones that may be let in, in the order of their uids.
+  // The applicants that may be let in, in the order of their uids.
   std::vector<Joiner> Admissible() const;
-  // Some may be let in, and no others are waited for.
+  // True: some applicants may be let in, and no others are waited for.
   bool Complete() const;
-  // When the wait for more of them ends.
+  // When the wait for more applicants ends.
   std::optional<TimePoint> NextDeadline() const;
-  // Puts their addresses into the outbox: they may be in the next view when this pod is not, and
-  // must be sent the decision all the same.
+  // Puts the applicants' addresses into the outbox: they may be in the next view when this pod is
+  // not, and must be sent the decision all the same.
   void RememberAddresses() const;
 
  private:
@@ -60,7 +60,7 @@ class Applicants {
   Timers timers_;
 
   std::map<std::string, Applicant> applicants_;  // by pod uid
-  std::optional<TimePoint> since_;               // the first of them came
+  std::optional<TimePoint> since_;               // when the first of `applicants_` came
   std::uint32_t expected_pods_ = 0;
 };
 

@@ -7,8 +7,8 @@
 
 namespace ringmaster::membership {
 
-// Round 0 belongs to the view's coordinator: one value, no prepare. The default is below every real
-// ballot.
+// Round 0 belongs to the view's coordinator, which may propose one value in it without a prepare.
+// The default is below every real ballot.
 struct Ballot {
   std::int64_t round = -1;
   std::string pod;

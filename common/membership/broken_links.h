@@ -1,5 +1,5 @@
-// What is known of connections between workers of the current view that broke though both ends
-// live: that the ring is broken, and whom its ends blame. Forgotten with each new view.
+// Connections between workers of the current view that broke though both ends live: whether there
+// is one, and which pods accuse which. Forgotten with each new view.
 //
 // Owned by PeerStatus; used by the member's thread only.
 #pragma once
@@ -15,11 +15,11 @@ class BrokenLinks {
   using Edges = std::set<std::pair<int, int>>;  // {accuser, accused}
 
   void Clear();
-  // The job can't go on in this view. False: nothing new.
+  // Notes that a connection is broken, so the job can't go on in this view. False: that was known.
   bool Break() { return !std::exchange(broken_, true); }
   bool broken() const { return broken_; }
-  // The link from one pod to another has broken too often; pods say so again and again. False:
-  // nothing new.
+  // Notes that pod `accuser` says that its link to pod `accused` has broken too often. Pods repeat
+  // this. False: that was known.
   bool Accuse(int accuser, int accused) { return accusations_.emplace(accuser, accused).second; }
   const Edges& accusations() const { return accusations_; }
   std::vector<int> AccusedBy(int accuser) const;

@@ -25,7 +25,7 @@ struct Campaign {
   Ballot ballot;
   VoterSet promises;
   Ballot adopted;  // the highest ballot reported as accepted: its value must be proposed
-  ViewPtr value;
+  ViewPtr value;   // to propose; null: not chosen yet
 
   bool asking() const { return phase == Phase::kPreparing || phase == Phase::kProposing; }
   void Adopt(const Ballot& accepted, const ViewPtr& accepted_value) {
@@ -35,8 +35,8 @@ struct Campaign {
   }
 };
 
-// When the next campaign begins. The members wait in their order, each a little longer than the one
-// before it and by a random bit more, so that two seldom compete.
+// When the next campaign begins. Each member waits a little longer than the member before it in the
+// order, plus a random time, so that two seldom compete.
 class CampaignTimer {
  public:
   // `step`: the wait for each place in the order.
@@ -45,13 +45,14 @@ class CampaignTimer {
   const std::optional<TimePoint>& at() const { return at_; }
   void Stop() { at_.reset(); }
   void Start(TimePoint now, int position) { at_ = now + Wait(position); }
-  // Begins at once.
+  // Makes the timer end now.
   void Expire(TimePoint now) { at_ = now; }
-  // Not later than a timer started now would.
+  // Makes a running timer end no later than one that is started now.
   void Shorten(TimePoint now, int position);
 
  private:
   Duration Wait(int position);
+  // Xorshift: `random_` must not be 0, so the constructor makes it odd.
   std::uint64_t Random();
 
   Duration step_;

@@ -35,6 +35,7 @@ void CampaignRequests::Send(const Campaign& campaign) {
     if (answered.Has(i) || parts_.peers->resigned(static_cast<int>(i))) continue;
     parts_.outbox->SendTo(view.pods[i].uid, message);
   }
+  // With each repeat the record is asked in any case: pods that seem to live have not answered.
   const bool ask_record =
       RecordHasVote(view, without_) &&
       (repeat_.times > 0 || RecordNeeded(*parts_.state, *parts_.peers, without_));

@@ -1,5 +1,5 @@
-// What a campaign asks of the voters, sent until they answer: a prepare or a proposal to each that
-// has not answered yet, ever more slowly, and to the quorum record where the pods are not enough.
+// Sends a campaign's request, a prepare or a proposal, to each voter until it answers, ever more
+// slowly. The quorum record is asked where the answers of the pods may not be enough.
 //
 // Owned by Proposer; used by the member's thread only.
 #pragma once
@@ -28,12 +28,12 @@ class CampaignRequests {
   CampaignRequests(const Parts& parts, Duration retry, ClauseSet without)
       : parts_(parts), retry_(retry), without_(without) {}
 
-  // Nothing is asked any more, or something else.
+  // The campaign is over or goes on to another request.
   void Stop() { repeat_.Stop(); }
   const std::optional<TimePoint>& at() const { return repeat_.at; }
-  // Some voters have not answered for a while: to be sent again.
+  // It is time to send the request again.
   bool Due() const { return repeat_.Due(parts_.outbox->now()); }
-  // So many requests were not answered that only a higher ballot may bring an answer.
+  // It was sent so often without an answer that only a higher ballot may bring one.
   bool Exhausted() const;
 
   // To all voters that have not answered.

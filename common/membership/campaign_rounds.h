@@ -1,5 +1,5 @@
-// The rounds of this member's ballots: the next one is above all that it has heard of, and how its
-// own have fared is counted.
+// The rounds of this member's ballots: each new round is above all that it has heard of. Counts its
+// rounds and those that were refused.
 //
 // Owned by Proposer; used by the member's thread only.
 #pragma once
@@ -28,7 +28,8 @@ class CampaignRounds {
   }
   void CountRefusal() { ++refused_; }
 
-  // Over all views: rounds above 0 begun, and own ballots refused for a higher one.
+  // Over all views: how many rounds above 0 this member began, and how many of its ballots were
+  // refused for a higher one.
   std::uint32_t campaigns() const { return campaigns_; }
   std::uint32_t refused() const { return refused_; }
 

@@ -7,13 +7,13 @@ namespace ringmaster::membership {
 bool CampaignTurn::HasCome(bool fault, bool may) {
   const MemberState& state = *parts_.state;
   const bool votes = state.voting() || (state.in_view() && !Holds(Clause::kOneAccepted));
-  // A promise may have been given to a proposer that saw a fault where there is none: nothing
-  // follows from it.
+  // Without a fault there is no campaign, even if this member has given a promise: the proposer may
+  // have suspected a pod wrongly.
   if (!votes || !may || !fault || parts_.workers->finishing()) {
     timer_.Stop();
     return false;
   }
-  // Another proposer's attempt is waited for, unless that proposer has gone silent.
+  // Waits for the attempt of another proposer, unless that proposer has gone silent.
   const Ballot& attempt = parts_.acceptor->CurrentBallot();
   const int owner = attempt.none() ? -1 : state.view().FindPod(attempt.pod);
   const int position = CampaignPosition(state, *parts_.peers);

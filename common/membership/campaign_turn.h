@@ -32,12 +32,15 @@ class CampaignTurn {
 
   const std::optional<TimePoint>& at() const { return timer_.at(); }
   void Stop() { timer_.Stop(); }
-  // Waits while the view can't go on as it is (`fault`), unless this member must keep out of it
-  // (`may` is false). True: the turn has come.
+  // Call whenever something has changed. `fault`: the view can't go on as it is. `may`: this member
+  // may campaign. The wait begins when both are true and this member has a vote. True: the turn has
+  // come.
   bool HasCome(bool fault, bool may);
-  // Leaves the others their turn first.
+  // Starts the wait anew, one place further back in the order, so that others have their turn
+  // first.
   void Postpone();
-  // A pod has resigned. If nothing has been proposed, the order of those that wait is new.
+  // Call when a pod has resigned: its place in the order is free, so the wait begins anew, unless a
+  // value has been proposed already.
   void RestartOrder();
 
  private:

@@ -1,6 +1,6 @@
-// The clauses that make the protocol safe, each with a switch to take it out. FOR TESTS: production
-// code passes the empty set. clauses.md says what each removal breaks; sim/clause_test.cc sees the
-// simulator find it.
+// The clauses that make the protocol safe, each with a switch to take it out. The switches are FOR
+// TESTS: production code passes the empty set. clauses.md says what each removal breaks, and
+// sim/clause_test.cc checks that the simulator finds it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Views, messages and stored state survive their JSON; bad input is named.
+// Views, messages and stored state come back from their JSON as they were; errors name what is
+// wrong.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,7 +68,7 @@ TEST(ViewJsonTest, BadInputNamesFieldValueAndWhatIsAllowed) {
   EXPECT_THAT(DecodeView("[]").error(), HasSubstr("view: [] is not an object"));
 }
 
-// The others may be of a newer version: a view that one of them refused would leave it behind.
+// Other members may run a newer version. A member that refused their view would be left behind.
 TEST(ViewJsonTest, AnUnknownReasonIsAPlainFault) {
   nlohmann::json json = ToJson(Sample());
   json["reason"] = "Boredom";
@@ -179,7 +180,7 @@ TEST(ViewTest, FoundingOrderIsZoneNodeThenNameWithItsNumber) {
   EXPECT_EQ(EpochText(view.epoch), "1.1");
 }
 
-// Without the bound this ends the process: to show or to copy such a value is recursive.
+// Without the limit this ends the process: printing or copying such a value is recursive.
 TEST(CodecTest, EndlessNestingIsRefusedWhereverItStands) {
   const std::string nested = std::string(200'000, '[') + std::string(200'000, ']');
   EXPECT_THAT(DecodeMessage(nested).error(), HasSubstr("nested"));

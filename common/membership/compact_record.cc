@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "common/fields/fields.h"
 #include "common/fields/parse.h"
 #include "common/membership/state_json.h"
 #include "common/membership/view_json.h"
@@ -18,16 +19,16 @@ namespace {
 
 using nlohmann::json;
 
-// Above that of the plain form, which refuses it.
+// Higher than the format of the plain form, whose reader refuses this one.
 constexpr std::uint64_t kCompactFormat = 2;
-// A run of a few bytes stands for many entries: no text may ask for more than this.
+// A run stands for many entries in a few bytes, so this limits how many a text may ask for.
 constexpr std::size_t kMostEntries = 1u << 18;
 
 constexpr std::array kPodFields = {"uid",       "name", "incarnation",
                                    "node",      "zone", "address",
                                    "heartbeat", "http", "provesHeartbeats"};
 constexpr std::array kRankFields = {"pod", "slot", "incarnation", "tcp", "shm", "joined"};
-// Without the host, where it is that of the pod's address.
+// The fields that leave out the host of the pod's `address`.
 constexpr std::array kPodAddresses = {"heartbeat", "http"};
 
 std::string_view HostOf(std::string_view address) {
@@ -35,7 +36,8 @@ std::string_view HostOf(std::string_view address) {
   return colon == std::string_view::npos ? std::string_view() : address.substr(0, colon);
 }
 
-// ":9402" of "10.0.0.7:9402"; what might be taken for that gets a "=" in front.
+// Makes ":9402" of "10.0.0.7:9402" if that is the host. An address that begins with ":" or "="
+// itself gets a "=" in front.
 std::string Shorten(const std::string& address, std::string_view host) {
   if (!host.empty() && HostOf(address) == host) return address.substr(host.size());
   const bool unclear = address.starts_with(':') || address.starts_with('=');
@@ -68,8 +70,8 @@ json RankRow(const RankEntry& rank, const View& view) {
   return row;
 }
 
-// What stays in the next view keeps its order, so that it is a few runs of the view before. Empty:
-// there is none before.
+// Writes a view as runs of entries of the view before it (`base`) and rows of the entries that are
+// new. Pods and ranks that stay keep their order, so few runs are enough. Null `base`: only rows.
 class Runs {
  public:
   Runs(const View& view, const View* base) : view_(view), base_(base == nullptr ? kNoView : *base) {
@@ -151,7 +153,7 @@ json CompactView(const View& view, const View* base) {
   return out;
 }
 
-// ---- And back: to the plain form, whose reader names what is wrong.
+// ---- Decoding: makes the plain form, whose reader names what is wrong.
 
 template <std::size_t N>
 json Named(const json& row, const std::array<const char*, N>& names) {
@@ -194,18 +196,20 @@ std::size_t Number(const json& run, const char* field) {
   return at != run.end() && at->is_number_unsigned() ? at->get<std::size_t>() : kMostEntries;
 }
 
-// Copies a run of `base`; false: it has no such run.
+// Appends the run's entries of `base` to `out`. False: `base` has no such run, or there are too
+// many entries.
 bool CopyRun(const json& run, const json& base, json* out) {
   const std::size_t from = Number(run, "from"), count = Number(run, "count");
   if (from > base.size() || count > base.size() - from) return false;
   if (out->size() + count > kMostEntries) return false;
-  const json shift = run.value("pods", json(0));
+  const std::int64_t shift = fields::Integer(run, "pods", 0);
+  const auto most = static_cast<std::int64_t>(kMostEntries);
+  if (shift < -most || shift > most) return false;
   for (std::size_t i = from; i < from + count; ++i) {
     json entry = base[i];
-    if (entry.contains("pod") && entry["pod"].is_number_integer() && shift.is_number_integer()) {
-      const auto moved = entry["pod"].get<std::int64_t>() + shift.get<std::int32_t>();
-      if (moved < 0) return false;
-      entry["pod"] = static_cast<std::uint64_t>(moved);
+    if (const std::int64_t pod = fields::Integer(entry, "pod", -1); pod >= 0 && pod <= most) {
+      if (pod + shift < 0) return false;
+      entry["pod"] = static_cast<std::uint64_t>(pod + shift);
     }
     out->push_back(std::move(entry));
   }
@@ -214,7 +218,7 @@ bool CopyRun(const json& run, const json& base, json* out) {
 
 template <typename Plain>
 bool Expand(json* list, const json& base, Plain plain) {
-  if (!list->is_array()) return true;  // the plain form's reader says so
+  if (!list->is_array()) return true;  // the plain form's reader reports it
   json entries = json::array();
   for (const json& row : *list) {
     if (!row.is_object()) {
@@ -245,7 +249,7 @@ std::string EncodeCompactRecord(const QuorumRecord& state) {
   json out = {{"format", kCompactFormat}, {"lineage", state.lineage}};
   if (!state.promised.none()) out["promised"] = BallotJson(state.promised);
   if (!state.accepted.none()) out["accepted"] = BallotJson(state.accepted);
-  out["view"] = CompactView(*state.view, nullptr);
+  if (state.view) out["view"] = CompactView(*state.view, nullptr);
   if (state.accepted_value) out["value"] = CompactView(*state.accepted_value, state.view.get());
   return out.dump();
 }
@@ -259,7 +263,7 @@ tl::expected<QuorumRecord, std::string> DecodeCompactRecord(std::string_view tex
   (*record)["format"] = 1;
   const bool has_view = record->contains("view"), has_value = record->contains("value");
   if ((has_view && !ExpandView(&(*record)["view"], json())) ||
-      (has_value && !ExpandView(&(*record)["value"], (*record)["view"]))) {
+      (has_value && !ExpandView(&(*record)["value"], has_view ? (*record)["view"] : json()))) {
     return tl::make_unexpected(std::string("record: a run of entries is not one of the view's"));
   }
   return DecodeRecord(record->dump());

@@ -1,6 +1,7 @@
-// The record of a large job as text: half of what the plain form takes, and far less of it after
-// deflation. What a pod or rank is stands in a row without names, an address without the host that
-// the pod's own begins with, and the accepted value names what it takes over from the view.
+// The record of a large job as text: half as long as the plain form, and far shorter after
+// deflation. A pod or rank is a list of values without field names; an address leaves out its host
+// where that is the host of the pod's own address; and the accepted value refers to the entries of
+// the view that it takes over.
 //
 // Pure. The plain form (state_json.h) is the one that people and older operators read.
 #pragma once

@@ -1,4 +1,4 @@
-// The compact form of a record holds what the plain one does, and less of it.
+// The compact form of a record contains what the plain one does, in fewer bytes.
 #include "common/membership/compact_record.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ View Large(int pods, int slots) {
   return view;
 }
 
-// Pod 2 is lost, a worker of pod 4 has started again, a new pod has come.
+// The view after `before`: pod 2 is lost, a worker of pod 4 has started again, a new pod has come.
 View After(const View& before) {
   View next = before;
   next.epoch = MakeEpoch(1, 8);
@@ -87,6 +87,19 @@ TEST(CompactRecordTest, AValueWithoutAnyMemberOfTheViewIsWrittenOut) {
   EXPECT_EQ(*again->accepted_value, other);
 }
 
+// The record was deleted, made anew for a later lineage, and has voted for that lineage's first
+// view.
+TEST(CompactRecordTest, AVoteWithoutAViewBeforeItIsKept) {
+  QuorumRecord state = Voted();
+  state.lineage = 2;
+  state.view = nullptr;
+  const auto again = DecodeCompactRecord(EncodeCompactRecord(state));
+  ASSERT_TRUE(again) << again.error();
+  EXPECT_EQ(EncodeRecord(*again), EncodeRecord(state));
+  EXPECT_EQ(again->view, nullptr);
+  EXPECT_EQ(*again->accepted_value, *state.accepted_value);
+}
+
 TEST(CompactRecordTest, BadInputIsRefusedWithAReason) {
   struct Case {
     const char* path;
@@ -101,6 +114,7 @@ TEST(CompactRecordTest, BadInputIsRefusedWithAReason) {
       {"/value/pods/0/count", 7, "a run of entries"},
       {"/value/pods/0/from", -1, "a run of entries"},
       {"/value/ranks/0/pods", -5, "a run of entries"},
+      {"/value/ranks/0/pods", std::int64_t{1} << 32, "a run of entries"},
       {"/value/ranks/0/count", 1ull << 60, "a run of entries"},
       {"/view/ranks/0/0", 99, "is not an index into pods"},
       {"/view/ranks/0/3", 1, "record.view.ranks[0].tcp"},

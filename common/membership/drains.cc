@@ -6,10 +6,11 @@ namespace ringmaster::membership {
 
 void Drains::Request(const DrainRequested& request) {
   Add(request.uids);
-  // The deadlines of other pods are theirs.
+  // A deadline of other pods does not concern this one.
   const bool own = std::find(request.uids.begin(), request.uids.end(), self_) != request.uids.end();
   if (!own || !request.deadline) return;
-  // Operator and TERM each know one; the earlier one ends the pod.
+  // The operator and the TERM signal may each give a deadline; the pod is killed at the earlier
+  // one.
   deadline_ = std::min(deadline_.value_or(*request.deadline), *request.deadline);
 }
 

@@ -27,14 +27,14 @@ class Drains {
 
   // Call with each new view. `in_view`: this pod is in it.
   void EnterView(bool in_view);
-  // Other pods that are in `view` no more have left: takes them out and returns them.
+  // Takes out the other pods that are not in `view` any more and so have left, and returns them.
   std::vector<std::string> TakeDeparted(const View& view);
   // Out of the job by plan, until a member that has not heard of it lets this pod in again.
   bool left() const { return left_; }
 
-  // The deadline of this pod that has still to pass.
+  // This pod's deadline; none once it has passed in the current view.
   std::optional<TimePoint> NextDeadline() const;
-  // True once: the deadline has passed.
+  // True once in each view, when the deadline has passed.
   bool Expire(TimePoint now);
   bool expired() const { return expired_; }
 

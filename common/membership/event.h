@@ -26,7 +26,7 @@ struct ViewDecided {
 struct WorkersStopped {
   Epoch epoch = 0;
 };
-// The living worker processes of this pod (no standbys), complete.
+// All living worker processes of this pod, without standbys.
 struct WorkersChanged {
   std::vector<Worker> workers;
 };
@@ -34,7 +34,7 @@ struct BoundaryReached {
   Epoch epoch = 0;
 };
 // A local worker has sent `rebuilt`, or a `ping` whose `ran` is this view: an operation of the view
-// has completed, so all its ranks hold the state. After a restart of the sidecar too.
+// has completed, so all its ranks hold the state. Comes again after a restart of the sidecar.
 struct FirstOperationDone {
   Epoch epoch = 0;
 };
@@ -42,12 +42,13 @@ struct PodSuspected {
   std::string uid;
   std::string why;
 };
-// From its heartbeat; `epoch` is the newest view that the peer says it knows, 0 where unknown.
+// A heartbeat of the pod has come. `epoch`: the newest view that the pod says it knows; 0: unknown.
 struct PodHeard {
   std::string uid;
   Epoch epoch = 0;
 };
-// These pods leave by plan (this one or others). At the deadline this pod resigns if it must.
+// These pods leave by plan (this one or others). If this pod is one of them and is still in the
+// view at the deadline, it resigns.
 struct DrainRequested {
   std::vector<std::string> uids;
   std::optional<TimePoint> deadline;
@@ -58,21 +59,22 @@ struct RecordAnswered {
 };
 struct TargetChanged {
   std::uint32_t min_pods = 1;
-  std::uint32_t expected_pods = 0;  // joins wait a moment to come together; 0: not known
+  // Joiners wait a moment for each other until so many pods are there; 0: not known.
+  std::uint32_t expected_pods = 0;
 };
 // The operator asks all pods to give up their views for one of this lineage (rule 9). The member
-// answers each time that it is asked.
+// answers with `ReportToOperator` each time that it is asked.
 struct RecoveryAsked {
   std::uint64_t lineage = 0;
 };
 // The workers of this pod can't go on in the view, though nobody is known to have died: a
 // connection broke. The same members get a new view. `accused`: pods to which the link breaks again
-// and again; of such a pair one is left out.
+// and again; of two pods with such a link one is left out.
 struct LinkBroken {
   Epoch epoch = 0;
   std::vector<std::string> accused;
 };
-// All ranks of the view have agreed to end: nothing is rebuilt any more.
+// All ranks of the view have agreed to end the job: no new view is proposed any more.
 struct Finishing {
   Epoch epoch = 0;
 };

@@ -7,7 +7,8 @@
 namespace ringmaster::membership {
 namespace {
 
-// Those that would be dropped though nobody accuses them. Who does not hear this member is wrong.
+// The pods that would be dropped though nobody accuses them. A pod that says it does not hear this
+// member is not one of them: this member lives, so that pod is the one that is cut off.
 std::vector<int> OnlyAccusers(const Hearsay::Edges& edges, int self) {
   std::vector<int> pods = PodsToDrop(edges, self);
   std::erase_if(pods, [&](int pod) {

@@ -41,8 +41,8 @@ class Hearsay {
 
  private:
   const Duration patience_;
-  std::set<std::pair<int, int>> told_;  // everything that was said; members repeat it
-  std::map<int, TimePoint> unclear_since_;
+  std::set<std::pair<int, int>> told_;      // everything that was said; members repeat it
+  std::map<int, TimePoint> unclear_since_;  // by accuser that nobody accuses: when that began
   std::set<std::pair<int, int>> acted_on_;  // has counted once, so it goes on counting
   Edges counted_;
   std::optional<TimePoint> due_;

@@ -7,7 +7,8 @@ namespace ringmaster::membership {
 namespace {
 
 constexpr int kLongestRest = 5;  // doublings
-// After so many of its longest rests without another a pod's links count as mended.
+// When a pod has not been left out again for the time of so many longest rests, its links count as
+// mended, and its next rest is the shortest.
 constexpr int kForgotten = 4;
 
 }  // namespace
@@ -30,15 +31,17 @@ void JoinRequest::RestAfterBrokenLink() {
                          std::to_string(seconds) + " s");
 }
 
-// The view counts on what this pod was before it lost its file. It will never answer as that, and
-// must make it known even if it does not want to come back.
+// The view lists this pod with the incarnation that it had before it lost its file. That
+// incarnation will never answer, and the members must hear of it even if this pod does not want to
+// come back.
 bool JoinRequest::Replaced() const {
   const MemberState& state = *parts_.state;
   return !state.in_view() && state.view().FindPod(state.uid()) >= 0;
 }
 
-// All living workers of this pod that have no rank and can be given the state, once all are ready.
-// The others would train from the beginning beside those that are far ahead.
+// Asks for all living workers of this pod that have no rank and can be given the state, once all
+// without a rank are ready. A worker that can't be given the state would train from the beginning
+// beside others that are far ahead.
 std::optional<Message> JoinRequest::RequestMessage() const {
   const MemberState& state = *parts_.state;
   Message message = parts_.outbox->MakeMessage(MessageKind::kJoin);
@@ -83,7 +86,8 @@ void JoinRequest::Check() {
     repeat_.Stop();
     return;
   }
-  // The coordinator first; after two tries any other pod too, which answers with what it knows.
+  // Asks the coordinator; after two tries also one other pod each time, which answers with the view
+  // that it knows.
   const View& view = state.view();
   parts_.outbox->SendTo(view.coordinator, *message);
   if (repeat_.times >= 2) {

@@ -27,7 +27,8 @@ class JoinRequest {
   JoinRequest(const Parts& parts, const Pod& self, const Timers& timers)
       : parts_(parts), self_(self), retry_(timers.join_retry), link_rest_(timers.link_rest) {}
 
-  // A newer view is known. `was_in`, `was_resigned`: of this pod in the former one.
+  // A newer view is known. `was_in`, `was_resigned`: whether this pod was in the former view, and
+  // whether it had resigned from it.
   void EnterView(bool was_in, bool was_resigned);
   // The workers have changed: the last request is out of date.
   void Renew() { repeat_.Stop(); }
@@ -38,7 +39,8 @@ class JoinRequest {
  private:
   std::optional<Message> RequestMessage() const;
   bool Replaced() const;
-  // Left out for a link that keeps breaking: each return would stop the others again.
+  // Makes the pod wait before it asks again, because it was left out for a link that keeps
+  // breaking: each return would stop the others again.
   void RestAfterBrokenLink();
 
   // Constant after construction.

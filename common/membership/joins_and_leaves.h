@@ -34,23 +34,24 @@ class JoinsAndLeaves {
   const Applicants& applicants() const { return applicants_; }
   bool left() const { return drains_.left(); }
 
-  // A newer view is known. `was_in`, `was_resigned`: of this pod in the former one.
+  // A newer view is known. `was_in`, `was_resigned`: whether this pod was in the former view, and
+  // whether it had resigned from it.
   void EnterView(bool was_in, bool was_resigned);
-  // Finds out whether this pod has left by plan. `newly`: the view is new, so pods that are not in
-  // it any more have left, and what they have asked for is forgotten.
+  // Finds out whether this pod has left by plan. `newly`: the view is new, so draining pods that
+  // are not in it any more have left, and their requests to join are forgotten.
   void FindDepartures(bool newly);
 
   // The workers of this pod have changed: its last request is out of date.
   void RenewRequest() { request_.Renew(); }
   // Asks to be let in, if it is time.
   void CheckRequest() { request_.Check(); }
-  // At the deadline of a drain the boundary has not come in time: the workers are stopped in the
-  // middle of a step. True: they have stopped, and the pod must resign before it is killed.
+  // Stops the workers in the middle of a step if the deadline of this pod's drain has passed before
+  // the boundary came. True: they have stopped, and the pod must resign before it is killed.
   bool DrainOver();
-  // The deadline has passed, and this pod has still to resign.
+  // The deadline has passed, and this pod has not resigned yet.
   bool about_to_resign() const { return drains_.expired() && !parts_.state->stored().resigned; }
 
-  // `planning`: a planned change has begun, which waits for no further applicant.
+  // `planning`: a planned change has begun, so it waits for no further applicants.
   std::optional<TimePoint> NextDeadline(bool planning) const;
 
  private:

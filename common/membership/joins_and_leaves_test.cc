@@ -7,7 +7,7 @@ namespace {
 
 struct Moving : Floor {
   explicit Moving(int self) : Floor(3, self) {}
-  // This pod is to leave, by this time.
+  // This pod is asked to leave by `deadline`.
   void Drain(TimePoint deadline) { moves.drains().Request({{state.uid()}, deadline}); }
   Timers timers;
   JoinsAndLeaves moves{

@@ -25,13 +25,14 @@ class LineagePromise {
   LineagePromise(const Parts& parts, const Pod& self, ClauseSet without)
       : parts_(parts), self_(self), without_(without) {}
 
-  // The operator asks for it; ignored if a view of the lineage is known or a higher one promised.
+  // The operator asks for this lineage. Ignored if a view of it is known, or if a higher lineage is
+  // promised.
   void Ask(std::uint64_t lineage);
   // The workers have changed since the report: a worker may have come that was not ordered to
   // stop, and the operator has to know.
   void Renew();
-  // Goes on with what the operator has asked for. True: this member has promised, so every attempt
-  // to decide is over.
+  // Stops the workers, and promises and reports once they have stopped. True: this member has
+  // promised just now, so its attempts to decide a successor must end.
   bool Advance();
 
  private:
@@ -42,8 +43,8 @@ class LineagePromise {
   Pod self_;
   ClauseSet without_;
 
-  std::uint64_t asked_ = 0;     // not answered yet
-  std::uint64_t reported_ = 0;  // answered
+  std::uint64_t asked_ = 0;     // the lineage that waits for its report; 0: none
+  std::uint64_t reported_ = 0;  // the lineage of the last report
 };
 
 }  // namespace ringmaster::membership

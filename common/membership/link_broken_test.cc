@@ -1,5 +1,5 @@
-// The ring breaks though nobody has died: the same members get a new view, and of two whose link
-// breaks again and again one is left out for a while.
+// The ring breaks though nobody has died: the same members get a new view, and of two pods whose
+// link breaks again and again one is left out for a while.
 #include <gtest/gtest.h>
 
 #include "common/membership/test_job.h"
@@ -74,7 +74,7 @@ TEST_P(LeftOut, OneOfThePairAndItComesBackLater) {
   EXPECT_EQ(job.ViewOf(others[0]).reason, Reason::kRejoin);
 }
 
-// The coordinator judges, and doesn't leave itself out.
+// The coordinator decides which pod is left out, and never leaves itself out.
 INSTANTIATE_TEST_SUITE_P(Pairs, LeftOut,
                          ::testing::Values(Ends{"TheAccused", "p1", "p2", "p2"},
                                            Ends{"TheAccusedOfTheCoordinator", "p0", "p2", "p2"},
@@ -133,7 +133,7 @@ TEST(LinkBrokenTest, OfTwoPodsOneGoesOn) {
   EXPECT_EQ(job.ViewOf("p1").epoch, MakeEpoch(1, 2));
 }
 
-// The last worker with the state dies: whoever doesn't know that would say that it is able to
+// The last worker with the state dies. A pod that did not know that would say that it is able to
 // train.
 TEST(LinkBrokenTest, ThatTheStateIsLostIsKnownToAll) {
   Job job(2, 2);

@@ -20,12 +20,12 @@ class LocalWorkers {
   // Call when the state's view has changed.
   void EnterView();
 
-  // The living workers. True: this is news.
+  // Takes the complete list of living workers. True: it has changed, or is the first one.
   bool Update(const std::vector<Worker>& living);
-  bool known() const { return known_; }  // until then a missing worker proves nothing
+  bool known() const { return known_; }  // before the first list a missing worker proves nothing
   const std::vector<Worker>& living() const { return living_; }
   bool Alive(std::uint32_t slot, std::uint64_t incarnation) const;
-  // Whether this worker has got the job's state in this view.
+  // Whether this worker lives and has said that it holds the job's state in the view `epoch`.
   bool Holds(std::uint32_t slot, std::uint64_t incarnation, Epoch epoch) const;
 
   // Orders the workers once to stop using the current view for good. That the view is over is
@@ -50,7 +50,8 @@ class LocalWorkers {
   // Orders the workers once to agree on a step at whose end they stop (rule 12).
   void Arm();
 
-  // All ranks of the view have agreed to end: nothing is rebuilt any more. False: nothing new.
+  // All ranks of the view have agreed to end the job: no new view is proposed any more. False: this
+  // was known.
   bool SetFinishing(Epoch epoch);
   bool finishing() const { return finishing_ >= state_->epoch(); }
   bool ever_finishing() const { return finishing_ != 0; }

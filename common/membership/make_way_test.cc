@@ -1,4 +1,4 @@
-// Making way for a new lineage when the quorum is lost (rule 9).
+// Members give up their views for a new lineage when the quorum is lost (rule 9).
 #include "common/membership/test_job.h"
 
 namespace ringmaster::membership {
@@ -38,7 +38,7 @@ TEST(MakeWayTest, WhoHasMadeWayTakesPartInNothingOfALowerLineage) {
   job.KillWorker("p1", 0);
   job.Pass(milliseconds(3000));
   EXPECT_EQ(job.ViewOf("p2").epoch, MakeEpoch(1, 1));
-  // Not even if somebody says that it has been decided.
+  // It does not even enter a view of the lower lineage that is said to be decided.
   Message decided;
   decided.kind = MessageKind::kDecided;
   decided.from = "p2";
@@ -138,7 +138,7 @@ TEST(MakeWayTest, ItMakesWayForTheHighestLineageThatItWasAskedFor) {
 
 TEST(MakeWayTest, AResignationIsInTheReport) {
   Job job(3);
-  job.silent_ = {"p1", "p2"};  // or they would decide without it
+  job.silent_ = {"p1", "p2"};  // otherwise they would decide a view without p0
   job.KillWorker("p0", 0);
   job.Give("p0", RecoveryAsked{2});
   EXPECT_TRUE(job.reports_["p0"].resigned);

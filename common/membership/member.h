@@ -1,23 +1,23 @@
 // One sidecar's part in the membership of its job: it votes, proposes, resigns, plans and joins.
 //
-// Pure: `Step(event, now)` returns what to do. No sockets, clocks, logs or threads inside; the
-// owner calls it from its one loop thread, calls it with `Tick` at `NextDeadline()`, and carries
-// out the actions IN ORDER: nothing after a `Persist` may happen before the state is stored.
+// Pure: `Step(event, now)` returns what to do. It uses no sockets, clocks, logs or threads. The
+// owner calls it from its one loop thread, also with `Tick` at `NextDeadline()`, and carries out
+// the actions IN ORDER: nothing after a `Persist` may happen before the state is stored.
 //
 // How an owner uses it:
 //   - Give `Started` first, then `WorkersChanged` as soon as launcher or workers have reported
 //     which workers live (never before: an unknown worker would count as dead).
-//   - `StopWorkers(e)` is answered by `WorkersStopped(e)` when every living local worker has sent
-//     `stopped` with an epoch of at least e, or is dead; at once if none lives. A worker that
-//     connects meanwhile must get the `stop` too.
-//   - `ArmWorkers(e)` is answered by `BoundaryReached(e)` when all local workers of view e have
-//     sent `boundary`; it may come again after a restart, for workers that stand there already.
+//   - Answer `StopWorkers(e)` with `WorkersStopped(e)` when every local worker has sent `stopped`
+//     with an epoch of at least e, or is dead; at once if none lives. A worker that connects
+//     meanwhile must get the `stop` too.
+//   - Answer `ArmWorkers(e)` with `BoundaryReached(e)` when all local workers of view e have sent
+//     `boundary`. The order may come again after a restart, for workers that stand there already.
 //   - `InstallView(v)`: send `view` to every living worker (self -1 where it has no rank; such a
 //     worker is ready again only after a new `enter`). A `stop` of the parent goes before it.
 //   - Events and messages may repeat; those about an older view are ignored or answered.
 //
 // The parts, each with a header of its own; member_impl.h wires them:
-//   member_state     its place in which view, and what it has promised: what is stored
+//   member_state     which view it is in, and what it has promised: the state that is stored
 //   succession       decides the view's successor (Paxos): acceptor, proposer (campaign), learner
 //   peer_status      which pods are silent, accused, resigned; reach: who may still vote
 //   rank_status      which workers have died, and whether any still holds the training state
@@ -78,11 +78,11 @@ class Member {
   // Every worker of the current view that holds the state is known to be dead, so nothing can go
   // on from it. Not final at once: a message that a joiner holds the state by now may be under way.
   bool state_lost() const;
-  // With fewer pods nobody trains, as far as it was told.
+  // The least number of pods with which the job trains, as this member was last told.
   std::uint32_t min_pods() const;
   // In the current view, and knows of nothing that keeps it from training.
   bool able() const;
-  // Some rank of the view is through with the job, which all have shut down.
+  // In the current view, whose ranks have all agreed to end the job.
   bool finishing() const;
   const PersistentState& state() const;
   MemberCounters counters() const;

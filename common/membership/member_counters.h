@@ -1,11 +1,10 @@
-// What a member has counted since it was made.
+// Counters of a member since it was made, for metrics and for the coverage of tests.
 #pragma once
 
 #include <cstdint>
 
 namespace ringmaster::membership {
 
-// Counters for coverage and metrics.
 struct MemberCounters {
   std::uint32_t campaigns = 0;            // rounds above 0 begun
   std::uint32_t refused = 0;              // own ballots refused for a higher one

@@ -42,7 +42,8 @@ MemberImpl::MemberImpl(const Config& config, PersistentState stored)
 }
 
 bool MemberImpl::Done() const {
-  // The record has the view without this pod, or will never take it.
+  // The record has the view without this pod, or will never take it because a higher lineage has
+  // begun.
   return moves_.left() && (record_.Knows(state_.epoch()) || state_.frozen());
 }
 
@@ -57,7 +58,8 @@ bool MemberImpl::StateLost() const {
 
 void MemberImpl::Step(const Event& event, TimePoint now, std::vector<Action>* out) {
   outbox_.Begin(now, out);
-  // The most frequent event settles only if it changes something.
+  // Heartbeats are by far the most frequent events, so they call Settle() only if they change
+  // something.
   if (const auto* heard = std::get_if<PodHeard>(&event)) {
     if (!HandleHeard(*heard)) return;
   } else {
@@ -135,7 +137,8 @@ void MemberImpl::Handle(const Event& event) {
 }
 
 std::optional<TimePoint> MemberImpl::NextDeadline() const {
-  // Asked again, it answers; what it may do next comes with an event.
+  // A frozen member waits for events only: the operator asks again, or a view of the new lineage
+  // comes.
   if (state_.frozen()) return std::nullopt;
   std::optional<TimePoint> next;
   auto consider = [&](const std::optional<TimePoint>& at) {
@@ -161,8 +164,9 @@ void MemberImpl::Settle() {
   }
   if (!moves_.left()) {
     report_.Check();
-    moves_.CheckRequest();
-    // A sidecar that is started again must not take its joiners for such that have no state yet.
+    moves_.CheckRequest();  // again, because SettleView() may have entered a view
+    // Stored, so that a sidecar that starts again knows that the joiners of the view hold the
+    // state.
     if (ranks_.ran()) state_.SetRan();
   }
   record_.Check(state_.is_coordinator() || moves_.left(), state_.epoch());
@@ -171,7 +175,7 @@ void MemberImpl::Settle() {
 void MemberImpl::SettleView() {
   peers_.WeighHearsay(outbox_.now());
   Proposer& proposer = succession_.proposer();
-  // A decision starts a new view; what follows from the former one is over then.
+  // A decision starts a new view, in which everything is checked anew.
   for (Epoch seen = 0; seen != state_.epoch() && state_.in_view();) {
     seen = state_.epoch();
     succession_.AcceptPending();
@@ -187,7 +191,8 @@ void MemberImpl::SettleView() {
   }
 }
 
-// A pod leaves the view when it has to: at the deadline of its drain, or without workers.
+// Resigns from the view if this pod has to: the deadline of its drain has passed, or all of its
+// workers are dead.
 void MemberImpl::CheckOwnPod() {
   if (moves_.DrainOver()) {
     succession_.Resign();
@@ -197,7 +202,7 @@ void MemberImpl::CheckOwnPod() {
   if (succession_.CheckWorkers()) report_.Renew();
 }
 
-// Every member that sees the quorum notifies the others.
+// Every member that sees a quorum notifies the others: the proposer may be dead by now.
 void MemberImpl::CheckDecision() {
   const ViewPtr next = succession_.TakeDecision();
   if (!next) return;
@@ -242,7 +247,7 @@ void MemberImpl::EnterView(bool newly) {
     outbox_.EmitLog("left by plan: " + Describe(view));
     return;
   }
-  // A view that this member has begun to leave is not handed out again.
+  // The workers don't get a view again that this member has begun to leave.
   const bool leaving = state_.leaving_view();
   if (!leaving) outbox_.Emit(InstallView{state_.stored().view});
   if (newly) {

@@ -48,9 +48,9 @@ class MemberImpl {
  private:
   void Handle(const Event& event);
   void HandleMessage(const Message& message, const std::string& address);
-  // From pod `from` of the current view, and about that view.
+  // Handles a message about the current view from its pod `from` (an index).
   void HandleForView(const Message& message, int from);
-  // True: a fact has changed, so what follows from the facts has to be done.
+  // True: a fact has changed, so Settle() must run.
   bool HandleHeard(const PodHeard& event);
 
   // Goes over to a decided view if it is newer than all that this member has seen.

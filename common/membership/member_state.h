@@ -29,7 +29,7 @@ class MemberState {
   const View& view() const { return *stored_.view; }  // only if has_view()
   Epoch epoch() const { return EpochOf(stored_.view); }
 
-  // Index of this pod in the current view; -1: it is not in it, as this incarnation.
+  // Index of this pod in the current view; -1: the view does not list it with this incarnation.
   int self() const { return self_; }
   bool in_view() const { return self_ >= 0; }
   bool is_coordinator() const { return self_ >= 0 && view().coordinator == uid_; }
@@ -38,11 +38,12 @@ class MemberState {
   // Has promised a higher lineage than that of its view: takes no part in anything until a view of
   // that lineage comes (rule 9).
   bool frozen() const { return stored_.lineage > EpochLineage(epoch()); }
-  // Stops, accepts or has resigned: the view is over for this member.
+  // In the view, but it is over for this member: it has resigned, has accepted a successor, or has
+  // ordered its workers to stop.
   bool leaving_view() const;
 
   void Promise(const Ballot& ballot);
-  // `resigning`: with the same write, so that nothing is accepted after it.
+  // `resigning`: the same write stores that this member resigns.
   void Accept(const Ballot& ballot, const ViewPtr& value, bool resigning);
   void Resign();
   void SetStopping();

@@ -117,13 +117,13 @@ TEST(MemberTest, AMinorityDecidesNothingAndGoesOnWhenTheOthersAreHeardAgain) {
   EXPECT_EQ(other.ViewOf("p0").epoch, MakeEpoch(1, 1));
 }
 
-// A machine with two pods of four is gone. The other pod misses them a little before the
-// coordinator does; if it were left out for that, nobody could go on: two of the three that are
-// left are dead.
+// A machine with two pods of four is gone. The third pod misses them a little before the
+// coordinator does. If it were left out for that, nobody could go on: two of the three members of
+// the next view would be dead.
 TEST(MemberTest, WhoMissesAMachineFirstIsNotLeftOut) {
   Job job(4);
   job.silent_ = {"p1", "p3"};
-  job.stops_ = false;  // the second word comes before anything is decided
+  job.stops_ = false;  // so that the second suspicion comes before anything is decided
   job.Give("p2", PodSuspected{"p1", "silent"});
   job.Give("p2", PodSuspected{"p3", "silent"});
   job.stops_ = true;
@@ -137,10 +137,10 @@ TEST(MemberTest, WhoMissesAMachineFirstIsNotLeftOut) {
   EXPECT_EQ(job.Pods("p2"), (Uids{"p0", "p2"}));
 }
 
-// Its word of the first one is taken; the rest is waited for.
+// Its first accusation counts at once, the others only after a while.
 TEST(MemberTest, WhoAloneDoesNotHearSeveralIsLeftOutAfterAWhile) {
   Job job(5);
-  job.stops_ = job.boundary_ = false;  // nor does it come back before the end of this test
+  job.stops_ = job.boundary_ = false;  // no boundary: p2 is not let in again within this test
   for (const char* pod : {"p1", "p3", "p4"}) job.Give("p2", PodSuspected{pod, "silent"});
   job.Pass(milliseconds(600));
   job.stops_ = true;
@@ -358,7 +358,7 @@ TEST(MemberTest, TheDeadlineOfADrainIsVoidOnceTheJobFinishes) {
 TEST(MemberTest, NothingWakesAMemberToAFaultOnceTheJobFinishes) {
   Job job(3);
   job.silent_ = {"p0", "p1"};
-  job.Give("p2", PodSuspected{"p0", "silent"});  // its turn comes later: others are before it
+  job.Give("p2", PodSuspected{"p0", "silent"});  // p2's turn to campaign comes after p1's
   job.Give("p2", Finishing{MakeEpoch(1, 1)});
   job.Pass(milliseconds(3000));
 }
@@ -390,7 +390,7 @@ TEST(MemberTest, ProposalsOfAStrangerAndForARoundThatIsNotItsOwnAreIgnored) {
   message.from = "p1";
   message.incarnation = 1;
   message.view = MakeEpoch(1, 1);
-  message.ballot = {0, "p1"};  // round 0 is the coordinator's
+  message.ballot = {0, "p1"};  // only the coordinator may use round 0
   auto value = std::make_shared<View>(*job.first_);
   value->epoch = MakeEpoch(1, 2);
   value->parent = MakeEpoch(1, 1);

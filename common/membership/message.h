@@ -13,6 +13,7 @@
 
 namespace ringmaster::membership {
 
+// Behind each kind stand the fields that it uses besides `from`, `incarnation` and `view`.
 enum class MessageKind : std::uint8_t {
   // Deciding the successor of `view`.
   kPrepare,   // ballot
@@ -20,22 +21,22 @@ enum class MessageKind : std::uint8_t {
   kPropose,   // ballot, value
   kAccepted,  // ballot, value
   kRefused,   // promised: the sender has promised a higher ballot
-  kResign,    // promised, accepted + value; number 1: as kRan. Takes no more part in `view`
-  kDecided,   // value: a decided view, newer than `view` where that is set
+  kResign,    // promised, accepted + value; number 1: as kRan. Sender takes no more part in `view`
+  kDecided,   // value: the newest decided view that the sender knows
   // Finding one another.
   kFetch,  // the sender knows `view` and has heard of a newer one
   kJoin,   // candidate, reason; `view`: the newest the sender knows
   // To all members of `view`.
-  kWorkersLost,  // workers: those of the sender that died; the pod stays
+  kWorkersLost,  // workers: those of the sender that died; the pod itself stays a member
   // To the coordinator of `view`.
-  kSuspect,   // pods, text: the sender has not heard from them; number 1: a link of its workers is
-              // broken, and those to the workers of these pods break again and again
+  kSuspect,   // pods, text: the sender does not hear these pods. With number 1: a link of its
+              // workers is broken, and `pods` are those to which it breaks again and again
   kLeave,     // pods: leave by plan
   kBoundary,  // number: of the plan; all workers of the sender stand at the boundary
   kRan,       // the first operation of `view` has completed: its joiners hold the state
   // From the coordinator of `view`.
   kPlan,       // number: of the plan; arm the workers
-  kFinishing,  // all ranks agreed to end: nothing is rebuilt any more
+  kFinishing,  // all ranks have agreed to end the job: no new view is proposed any more
 };
 std::string_view MessageKindText(MessageKind kind);
 
@@ -48,7 +49,8 @@ struct Message {
   Ballot promised;
   Ballot accepted;
   ViewPtr value;
-  // To the record only: the view `view` itself, so that a record that is behind moves up first.
+  // To the record only: the view with the epoch `view`. A record that is behind moves up to it
+  // before it votes.
   ViewPtr base;
   std::uint64_t number = 0;
   Reason reason = Reason::kPodJoined;

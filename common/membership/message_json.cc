@@ -42,7 +42,7 @@ bool KindFromText(std::string_view text, MessageKind* out) {
   return false;
 }
 
-// A message of this kind without these would be of no use: better to hear of it at the boundary.
+// Refuses a message without a field that its kind needs, so that the code behind can rely on it.
 void CheckMessage(const Message& message, fields::Reader* reader) {
   bool voting = message.kind == MessageKind::kPrepare || message.kind == MessageKind::kPromise ||
                 message.kind == MessageKind::kPropose || message.kind == MessageKind::kAccepted ||

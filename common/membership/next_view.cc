@@ -9,7 +9,7 @@
 namespace ringmaster::membership {
 namespace {
 
-// Ranks of the pods that stay, in their order; false where none of them holds the state.
+// Gives `next` the pods and ranks that stay, in their order. False: none of them holds the state.
 bool KeepRanks(const View& view, const Change& change, View* next) {
   bool holder = false;
   std::vector<bool> has_rank(view.pods.size());
@@ -41,7 +41,7 @@ void AddJoiners(const Change& change, View* next) {
   std::sort(joiners.begin(), joiners.end(), [](const Joiner* a, const Joiner* b) {
     return TopologyLess(a->candidate.pod, b->candidate.pod);
   });
-  // A thousand may join at once.
+  // Maps and sets, because a thousand pods may join at once.
   std::map<std::string, std::uint32_t> pods;  // by uid
   for (const Pod& pod : next->pods) pods.emplace(pod.uid, pods.size());
   std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>> ranks;
@@ -53,7 +53,7 @@ void AddJoiners(const Change& change, View* next) {
     if (is_new) {
       next->pods.push_back(candidate);
     } else if (next->pods[pod].incarnation != candidate.incarnation) {
-      continue;  // its old self has to leave first
+      continue;  // the pod's former incarnation has to leave first
     }
     std::vector<Worker> workers = joiner->candidate.workers;
     std::sort(workers.begin(), workers.end(),
@@ -65,11 +65,11 @@ void AddJoiners(const Change& change, View* next) {
   }
 }
 
-// All pods that have gone were draining and have resigned themselves: their deadline passed before
-// the boundary came.
+// True if drains are the only reason for this change: all pods that leave and all workers that died
+// belong to draining pods, which resign if their deadline passes before the boundary comes.
 bool OnlyDrained(const View& view, const Change& change) {
   if (change.pod_lost) return false;
-  bool drained = false;  // a view can also end without anybody's going
+  bool drained = false;  // a view can also end although nobody leaves it
   for (std::size_t p = 0; p < view.pods.size(); ++p) {
     if (change.gone[p] && !change.draining[p]) return false;
     drained = drained || change.gone[p];
@@ -94,7 +94,7 @@ Reason ReasonOf(const View& view, const Change& change) {
       if (joiner.reason == reason) return reason;
     }
   }
-  return view.reason;  // released or held as before
+  return view.reason;  // nobody comes or goes: at most `train` changes
 }
 
 }  // namespace

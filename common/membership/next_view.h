@@ -1,5 +1,5 @@
-// The value that a free proposer proposes: the successor of a view, computed from what it knows.
-// Pure.
+// Computes the successor of a view from what a proposer knows: the value that it proposes if it is
+// free to choose. Pure.
 #pragma once
 
 #include <string>
@@ -18,18 +18,18 @@ struct Joiner {
 
 // What has to change. Pods are named by their index in the view.
 struct Change {
-  std::vector<bool> gone;         // one for each pod: leaves this view
+  std::vector<bool> gone;         // one for each pod: it is not in the next view
   std::vector<bool> lost_worker;  // one for each rank: the process died, its pod stays
-  bool pod_lost = false;          // a pod went silent (else: processes died)
+  bool pod_lost = false;          // a pod went silent; false: only processes died
   bool link_broken = false;       // a broken link is the only fault
   bool drained = false;           // a pod leaves by plan
   bool planned = false;           // all pods stand at the boundary
   bool ran = false;               // the view has completed an operation: all hold the state
-  std::vector<bool> held;         // one for each rank, or empty: a joiner that has got the state
+  std::vector<bool> held;         // one for each rank, or empty: it is known to hold the state
   std::vector<Joiner> joiners;
-  std::vector<bool> draining;  // one for each pod: not to be coordinator
-  std::string proposer;        // coordinator, if it stays
-  std::uint32_t min_pods = 1;
+  std::vector<bool> draining;  // one for each pod: it leaves soon, so it should not coordinate
+  std::string proposer;        // uid of the pod that should coordinate the next view
+  std::uint32_t min_pods = 1;  // with fewer pods the next view does not train
 };
 
 // Null when no worker that holds the training state would be left (rule 13): a view of joiners
@@ -37,9 +37,9 @@ struct Change {
 // newcomers come last.
 ViewPtr NextView(const View& view, const Change& change, ClauseSet without = {});
 
-// Which pods to drop when members accuse each other of silence ({accuser, accused}): the fewest
-// pods that leave no accusation among the rest, judged greedily; in doubt the accused, never
-// `self`.
+// Which pods to drop so that no accusation ({accuser, accused}) is left between two pods that stay.
+// Greedy, to drop few: always the pod with the most accusations by or against it, among equals the
+// one that is accused more often, never `self`.
 std::vector<int> PodsToDrop(std::vector<std::pair<int, int>> accusations, int self);
 
 }  // namespace ringmaster::membership

@@ -20,7 +20,8 @@ void Outbox::SetView(ViewPtr view) {
 }
 
 void Outbox::RememberAddress(const std::string& pod, const std::string& address) {
-  // A job that runs for months has had many pods. One whose address is forgotten asks again.
+  // Bounds the map: a job that runs for months has had many pods. A pod whose address is forgotten
+  // here asks again.
   if (addresses_.size() >= kMostPods && addresses_.count(pod) == 0) addresses_.clear();
   addresses_[pod] = address;
 }

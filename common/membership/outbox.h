@@ -39,7 +39,8 @@ class Outbox {
   // Nothing is sent to this pod itself.
   void SendTo(const std::string& to, Message message);
   void SendToMembers(const Message& message);
-  // For pods that are behind or ahead, which may send a lot: false if one was answered just now.
+  // Answers a pod that is behind or ahead, which may send a lot. False: nothing was sent, because
+  // the last answer to it is less than `retry` ago.
   bool SendLimited(const std::string& to, Message message);
 
  private:
@@ -54,7 +55,7 @@ class Outbox {
   std::vector<Action>* actions_ = nullptr;
   ViewPtr view_;
   std::map<std::string, std::string> addresses_;  // of pods outside the current view
-  std::map<std::string, TimePoint> answered_;     // by SendLimited
+  std::map<std::string, TimePoint> answered_;     // last answer of SendLimited to each pod
 };
 
 }  // namespace ringmaster::membership

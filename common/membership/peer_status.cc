@@ -8,7 +8,9 @@ PeerStatus::PeerStatus(const MemberState* state, Duration hearsay)
 }
 
 void PeerStatus::EnterView() {
-  const std::vector<std::string> silent = SuspectedPods();
+  // A pod that is in no view watches nobody, so it would not hear that a silent one is back.
+  const std::vector<std::string> silent =
+      state_->in_view() ? SuspectedPods() : std::vector<std::string>();
   view_ = state_->stored().view;
   pods_.assign(view_ ? view_->pods.size() : 0, {});
   hearsay_.Clear();

@@ -1,5 +1,5 @@
 // What is known about the pods of the current view: silence, accusations, resignations. Forgotten
-// with each new view, except for silence.
+// with each new view, except for silence, which is forgotten where this pod is out of the view.
 //
 // Owned by MemberImpl; reads MemberState; used by the member's thread only.
 #pragma once
@@ -24,24 +24,25 @@ class PeerStatus {
   // Call when the state's view has changed.
   void EnterView();
 
-  // This member does not hear a pod any more, or hears it again. False: nothing new.
+  // Note that this member does not hear a pod any more, or hears it again. False: that was known.
   bool Suspect(const std::string& uid);
   bool ClearSuspicion(const std::string& uid);
   bool suspected(int pod) const { return pods_[pod].suspected; }
   std::vector<std::string> SuspectedPods() const;
   // The pod runs with a newer incarnation, so the one that this view lists will never answer.
   void SetReplaced(int pod) { pods_[pod].replaced = true; }
-  // Call when something has happened or has become due, before anything follows from it.
+  // Decides which accusations of silence count now. Call it after each event and when
+  // `hearsay().due()` is reached, before the functions below.
   void WeighHearsay(TimePoint now);
   const Hearsay& hearsay() const { return hearsay_; }
-  // The ring is broken though both live; `accused`: the link to them has been too often. False:
-  // nothing new.
+  // Notes that a connection between workers broke though both ends live. `accused`: uids of the
+  // pods to which this pod's own link has broken too often. False: all of this was known.
   bool SetLinkBroken(const std::vector<std::string>& accused);
-  // Pod `from` reports pods that it doesn't hear, or links that break. `rebuilds`: a broken link is
-  // a reason for another view, because the job goes on.
+  // Handles kSuspect from pod `from`: it reports pods that it doesn't hear, or links that break.
+  // `rebuilds`: a broken link is a reason for another view, because the job is not about to end.
   void OnSuspect(const Message& message, int from, bool rebuilds);
   const BrokenLinks& links() const { return links_; }
-  // Of silence and of broken links, as far as they count.
+  // All accusations that count now, of silence and of broken links.
   Hearsay::Edges accusations() const;
   void SetResignation(int pod, Resignation resignation) {
     pods_[pod].resignation = std::move(resignation);
@@ -50,9 +51,10 @@ class PeerStatus {
   // One entry for each pod, null where it has not resigned.
   std::vector<const Resignation*> Resignations() const;
 
-  // The pod takes no more part in this view as far as this member knows.
+  // As far as this member knows, the pod takes no more part in this view: it is lost or has
+  // resigned.
   bool Gone(int pod) const;
-  // Gone without having resigned.
+  // The pod is silent, or runs with a newer incarnation.
   bool Lost(int pod) const { return pods_[pod].suspected || pods_[pod].replaced; }
   bool AnyFault() const;
 

@@ -34,6 +34,22 @@ TEST(PeerStatusTest, OnlySilenceIsKnownStillInTheNextView) {
   EXPECT_FALSE(f.peers.links().broken());
 }
 
+// It watches nobody meanwhile. What it still said of silence in the view that lets it in again
+// would cost a pod that lives its place.
+TEST(PeerStatusTest, APodThatIsOutOfTheViewForgetsWhoWasSilent) {
+  Floor f(4, 3);
+  f.peers.Suspect("p1");
+  f.state.EnterView(TestSuccessor(*f.view));
+  f.peers.EnterView();
+  View back = *f.view;
+  back.parent = back.epoch + 1;
+  back.epoch += 2;
+  f.state.EnterView(std::make_shared<const View>(std::move(back)));
+  f.peers.EnterView();
+  EXPECT_TRUE(f.state.in_view());
+  EXPECT_TRUE(f.peers.SuspectedPods().empty());
+}
+
 TEST(PeerStatusTest, AReportOfBrokenLinksIsNoReportOfSilence) {
   Floor f(3, 0);
   Message report = f.From(1, MessageKind::kSuspect);

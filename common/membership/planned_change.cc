@@ -16,7 +16,7 @@ void PlannedChange::EnterView() {
   repeat_.Stop();
 }
 
-// Differs from those of earlier plans; never 0.
+// Returns a number that no earlier plan has had, and never 0.
 std::uint64_t PlannedChange::NewNumber() const {
   return static_cast<std::uint64_t>(parts_.outbox->now().time_since_epoch().count()) + 1;
 }
@@ -25,7 +25,8 @@ void PlannedChange::Resume() {
   if (parts_.state->is_coordinator() && parts_.state->stored().planning) number_ = NewNumber();
 }
 
-// Stored before anybody is armed: a coordinator that restarts must not leave them at the boundary.
+// That there is a plan is stored before any worker is armed: a coordinator that restarts must not
+// leave the workers at the boundary.
 void PlannedChange::Start(std::uint64_t number) {
   number_ = number;
   parts_.state->SetPlanning();
@@ -61,7 +62,7 @@ bool PlannedChange::AllAtBoundary() const {
 
 bool PlannedChange::Advance(bool may, bool wanted) {
   if (!may) {
-    repeat_.Stop();  // a fault cancels the plan; a suspicion that ends revives it
+    repeat_.Stop();  // `number_` stays: if the fault was a wrong suspicion, the plan goes on
     return false;
   }
   if (number_ == 0) {

@@ -39,8 +39,9 @@ class PlannedChange {
   // The workers of this pod stand at the boundary. False: nothing new.
   bool SetOwnBoundary();
 
-  // As the coordinator. `wanted`: there is something to change. `may` is false while a fault is
-  // handled first. Returns true when all pods stand at the boundary: the successor may be proposed.
+  // Goes on with the plan. `may`: this member coordinates, and no fault or campaign has to be
+  // handled first. `wanted`: there is something to change. Returns true when all pods stand at the
+  // boundary, so the successor may be proposed.
   bool Advance(bool may, bool wanted);
 
   bool begun() const { return number_ != 0; }
@@ -59,8 +60,8 @@ class PlannedChange {
   Duration retry_;
   ClauseSet without_;
 
-  std::uint64_t number_ = 0;        // of the own plan, as the coordinator; 0: none
-  std::uint64_t number_heard_ = 0;  // of the newest plan heard of
+  std::uint64_t number_ = 0;        // of the plan of this member as the coordinator; 0: none
+  std::uint64_t number_heard_ = 0;  // the highest number of a plan that this member has heard of
   std::vector<bool> at_boundary_;   // one for each pod
   Repeat repeat_;
 };

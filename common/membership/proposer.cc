@@ -11,7 +11,8 @@ using Phase = Campaign::Phase;
 
 namespace {
 
-// A pod has resigned with a higher promise than `ballot`, which can't win any more.
+// A pod has resigned with a promise above `ballot`. Its resignation does not count for this ballot
+// (rule 6b), but would for a higher one.
 bool Overtaken(const Ballot& ballot, const std::vector<const Resignation*>& resignations) {
   return std::any_of(resignations.begin(), resignations.end(), [&](const Resignation* resignation) {
     return resignation && ballot < resignation->promised;
@@ -57,6 +58,8 @@ void Proposer::Begin() {
   parts_.acceptor->DropPending();
   GiveUp();
   const Ballot round_zero{0, parts_.state->uid()};
+  // This coordinator has accepted its own value of round 0, perhaps before a restart: it may
+  // propose that value again without a prepare, as long as it has heard of no later round.
   const bool resume = parts_.state->is_coordinator() && stored.accepted == round_zero &&
                       stored.promised == stored.accepted && rounds_.untouched();
   if (!resume && !parts_.acceptor->RoundZeroFree()) {
@@ -66,8 +69,8 @@ void Proposer::Begin() {
   campaign_.ballot = round_zero;
   if (resume) campaign_.value = stored.accepted_value;
   campaign_.phase = Phase::kStopping;
-  // What the workers had completed, and so which of them hold the state, is known when they have
-  // stopped.
+  // The value is chosen when they have stopped: only then is it known what they have completed, and
+  // so which of them hold the state.
   parts_.workers->StopView();
 }
 
@@ -112,7 +115,8 @@ void Proposer::CheckPromises() {
 }
 
 void Proposer::Advance() {
-  // A ballot that can't win any more, or that has had no answer for long, makes way for a higher.
+  // Tries a higher ballot where a resignation does not count for this one, or where this one has
+  // had no answer for long.
   if (campaign_.asking() && parts_.state->voting() &&
       (Overtaken(campaign_.ballot, parts_.peers->Resignations()) || requests_.Exhausted())) {
     GiveUp();
@@ -149,7 +153,7 @@ void Proposer::CheckStopping() {
   parts_.turn->Postpone();
 }
 
-// What a coordinator without the clause RoundZeroOnce would do when it hears of a second loss.
+// For tests: what a coordinator without the clause RoundZeroOnce does when it hears of a new loss.
 void Proposer::ReplaceRoundZeroValue() {
   if (parts_.state->stored().resigned) return;
   const ViewPtr other = parts_.source->Successor(false);
@@ -158,8 +162,8 @@ void Proposer::ReplaceRoundZeroValue() {
   Propose(false);
 }
 
-// This member accepts its own proposal first. That is stored, so round 0 has one value even if the
-// member restarts; then the proposal is sent.
+// This member accepts its own proposal before it sends it. The acceptance is stored, so round 0 has
+// one value even if the member restarts.
 void Proposer::Propose(bool resigning) {
   campaign_.phase = Phase::kProposing;
   requests_.Stop();
@@ -193,6 +197,7 @@ void Proposer::Resign() {
   const ViewPtr last_word = may ? parts_.source->Successor(true) : nullptr;
   if (!last_word) {
     parts_.state->Resign();
+    // A proposal that was sent goes on, because it may still be decided.
     if (campaign_.phase != Phase::kProposing) GiveUp();
     return;
   }

@@ -1,8 +1,8 @@
 // The proposer of one view's successor: with which ballot it campaigns and for which value (rules 4
-// and 6). When is CampaignTurn's to know.
+// and 6). CampaignTurn decides when.
 //
-// A campaign is: prepare (not in round 0), stop the local workers, propose. Round 0 needs no
-// prepare because only the view's coordinator may use it, and for one value only. Owned by
+// The phases of a campaign are: prepare (not in round 0), stop the local workers, propose. Round 0
+// needs no prepare because only the view's coordinator may use it, and for one value only. Owned by
 // Succession; used by the member's thread only.
 #pragma once
 
@@ -48,22 +48,24 @@ class Proposer {
   bool idle() const { return campaign_.phase == Campaign::Phase::kIdle; }
   std::optional<TimePoint> NextDeadline() const;
 
-  // Starts a campaign in this member's turn while the view can't go on as it is (`fault`), unless
-  // it must keep out of it (`may` is false).
+  // Begins a campaign if this member's turn has come. `fault`: the view can't go on as it is. `may`
+  // is false while this member is about to resign and must not campaign before.
   void CheckFault(bool fault, bool may);
+  // Begins a campaign, unless too few voters can be reached or no worker that holds the state would
+  // be left: then the others have their turn first.
   void Begin();
   // Goes on with the campaign as far as the answers and the workers allow.
   void Advance();
   void GiveUp();
-  // Another proposer has a higher ballot.
+  // Gives up if `ballot`, of another proposer, is higher than the own one.
   void YieldTo(const Ballot& ballot);
-  // Stores that this member resigns; a coordinator proposes the view without itself with the same
-  // write if it can, so that no other member has to campaign for it.
+  // Stores that this member resigns. If it coordinates and still may, it accepts and proposes the
+  // view without itself with the same write, so that no other member has to campaign.
   void Resign();
 
   void OnPromise(const Message& message, std::size_t voter);
   void OnRefused(const Message& message);
-  // Repeats what is asked now to a pod that has only now come to know the view.
+  // Repeats the current request to a pod that did not know the view until now.
   void AskAgain(const std::string& pod);
 
   CampaignRounds& rounds() { return rounds_; }

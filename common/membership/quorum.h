@@ -1,4 +1,4 @@
-// Tells which voters have voted, and whether they are a quorum (membership rules 3 and 6). Pure.
+// The voters of a view, and whether their votes are a quorum (membership rules 3 and 6). Pure.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ class VoterSet {
 struct Resignation {
   Ballot promised;
   Ballot accepted;
-  ViewPtr value;
+  ViewPtr value;  // that it accepted; null: none
 };
 
 enum class Quorum : std::uint8_t {
   kNone,
   kMajority,  // 6a, by pods alone
   kRecord,    // 6a, with R's vote
-  kAll,       // 6b
+  kAll,       // 6b: every pod accepted or has resigned
 };
 
 std::size_t RecordIndex(const View& view);
@@ -40,8 +40,8 @@ bool RecordHasVote(const View& view, ClauseSet without = {});
 // The least number of votes that is more than half.
 std::size_t MajorityOf(const View& view, ClauseSet without = {});
 
-// `yes`: the pods that accepted (or promised) this very ballot. `resigned` has one entry for each
-// pod.
+// `yes`: the voters that accepted (or promised) this very ballot. `resigned` has one entry for each
+// pod, null where it has not resigned.
 Quorum FindQuorum(const View& view, const Ballot& ballot, const VoterSet& yes,
                   const std::vector<const Resignation*>& resigned, ClauseSet without = {});
 

@@ -11,7 +11,7 @@ namespace {
 
 using Reports = std::vector<const RecoveryReport*>;
 
-// Null: it has died.
+// The worker that has this rank; null: it has died.
 const Worker* FindWorker(const Candidate& candidate, const RankEntry& rank) {
   const auto at =
       std::find_if(candidate.workers.begin(), candidate.workers.end(), [&](const Worker& worker) {
@@ -20,8 +20,8 @@ const Worker* FindWorker(const Candidate& candidate, const RankEntry& rank) {
   return at == candidate.workers.end() ? nullptr : &*at;
 }
 
-// The members of `base` that have reported and not resigned, as the first view of the lineage. Null
-// where none of them holds the state.
+// The first view of the lineage, made of the members of `base` that have reported and not resigned.
+// Null where none of them holds the state.
 ViewPtr Continue(const View& base, std::uint64_t lineage, const Reports& reports,
                  std::uint32_t min_pods, ClauseSet without) {
   Change change;
@@ -34,7 +34,8 @@ ViewPtr Continue(const View& base, std::uint64_t lineage, const Reports& reports
   change.proposer = base.coordinator;
   for (const RecoveryReport* report : reports) {
     const Pod& pod = report->candidate.pod;
-    // A pod that knows a newer view is not in this one: its state is void, or it has newer steps.
+    // A pod that knows a newer view does not go on from this one: either the newer view has made
+    // its state void, or it holds newer steps.
     if (EpochOf(report->view) > base.epoch) continue;
     const int index = base.FindMember(pod.uid, pod.incarnation);
     const bool counted = report->resigned && without.Has(Clause::kResignedExcluded);

@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// View 1.number of these pods, one worker each; those in `joined` get their state in it.
+// View 1.`number` of these pods, with one worker each; those in `joined` get the state in it.
 ViewPtr MakeView(std::uint64_t number, const std::vector<std::string>& pods,
                  const std::vector<std::string>& joined = {}) {
   View view;
@@ -29,7 +29,7 @@ ViewPtr MakeView(std::uint64_t number, const std::vector<std::string>& pods,
   return std::make_shared<const View>(view);
 }
 
-// What the pods of a job say, and which of them have to.
+// The reports of a job's pods, and which pods have to report.
 class Hearing {
  public:
   Hearing& Reports(const std::string& uid, ViewPtr view) {
@@ -100,7 +100,7 @@ TEST(QuorumLossTest, TheHighestReportedViewCounts) {
 }
 
 TEST(QuorumLossTest, AMemberOfTheHighestViewThatHasNotHeardOfItStays) {
-  // It stands where the view before stood, and the highest one can't have run without it.
+  // "a" has the state of view 7, and view 8 can't have completed an operation without "a".
   const RecoveryResult result = Hearing()
                                     .Reports("a", MakeView(7, {"a", "b", "c"}))
                                     .Reports("b", MakeView(8, {"a", "b"}))

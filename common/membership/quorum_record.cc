@@ -1,5 +1,6 @@
 #include "common/membership/quorum_record.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ringmaster::membership {
@@ -63,7 +64,8 @@ RecordResult AnswerAsRecord(const QuorumRecord& state, const Message& message, C
   bool vote = message.kind == MessageKind::kPrepare || message.kind == MessageKind::kPropose;
   const ViewPtr& news = vote ? message.base : message.value;
   Epoch own = EpochOf(state.view);
-  // What it is shown is decided: it moves up, never down.
+  // Every view that the record is shown is decided. It moves up to a newer one and never down,
+  // because in an older view it would have forgotten its vote.
   bool older = EpochOf(news) < own;
   if (older && vote && without.Has(Clause::kRecordRefusesOlder)) older = false;
   if (!news || older || EpochLineage(news->epoch) < state.lineage ||

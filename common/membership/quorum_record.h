@@ -1,9 +1,9 @@
 // R, the record of a job: one more voter where a view has an even number of pods (membership rule
 // 8).
 //
-// Pure: message in, new state and answer out. The operator keeps the state in one API object made
-// with create-only, changes it by compare-and-swap, and sends the answer only after the write has
-// succeeded:
+// Pure: message in, new state and answer out. The operator keeps the state in one API object. It
+// makes the object with create-only, changes it by compare-and-swap, and sends the answer only
+// after the write has succeeded:
 //
 //   for (;;) {
 //     auto [state, version] = Read();  // quorum read or own last write, never the watch cache
@@ -20,12 +20,14 @@
 namespace ringmaster::membership {
 
 struct QuorumRecord {
-  ViewPtr view;  // the newest decided view it knows; never empty once the record is made
+  // The newest decided view that the record knows. Null only while the first view of `lineage` is
+  // looked for, and the record was made for that because the former one was deleted.
+  ViewPtr view;
   Ballot promised;
   Ballot accepted;
   ViewPtr accepted_value;
-  // Views of lower lineages get no vote. Above the lineage of `view`: a first view of this lineage
-  // is being looked for (recovery from quorum loss, quorum_loss.h).
+  // The record votes on no view of a lower lineage. Above the lineage of `view` while the first
+  // view of this lineage is looked for (recovery from quorum loss, quorum_loss.h).
   std::uint64_t lineage = 0;
 };
 
@@ -38,8 +40,8 @@ struct RecordResult {
 // The record as it is created: it names the first view.
 QuorumRecord NewRecord(ViewPtr first);
 
-// Answers kPrepare, kPropose (both with `base`) and kDecided. Anything else is answered with the
-// record's own view.
+// Answers kPrepare and kPropose (both with `base`) and kDecided. Answers every other message with
+// the record's own view.
 RecordResult AnswerAsRecord(const QuorumRecord& state, const Message& message,
                             ClauseSet without = {});
 

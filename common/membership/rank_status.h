@@ -21,15 +21,16 @@ class RankStatus {
   // An operation of the view has completed: its joiners hold the state too.
   void SetRan() { ran_ = true; }
   bool ran() const { return ran_; }
-  // One for each rank: a joiner of this pod that has got the state, whether or not an operation
-  // has completed. Other pods' joiners are not known here.
+  // One for each rank: true for a worker of this pod that has said that it holds the state in this
+  // view, whether or not an operation has completed. What other pods' workers hold is not known
+  // here.
   const std::vector<bool>& held() const { return held_; }
 
-  // This pod has reported that it lost these workers.
+  // Pod `pod` has reported that it lost these workers.
   void LoseWorkers(const std::string& pod, const std::vector<Worker>& workers);
   struct OwnRanks {
     bool any_alive = false;
-    bool news = false;
+    bool news = false;  // a worker is known to be dead that was not before
   };
   // Compares the ranks of pod `self` with its living workers.
   OwnRanks UpdateOwn(int self, const LocalWorkers& workers);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kFormat = 1;
 
-// What a member and the record have in common.
+// The fields that a member's state and the record have in common.
 template <typename State>
 json VoterJson(const State& state) {
   json out = {{"format", kFormat}, {"lineage", state.lineage}};
@@ -78,7 +78,8 @@ tl::expected<QuorumRecord, std::string> DecodeRecord(std::string_view text) {
   fields::Reader reader(*parsed, "record");
   QuorumRecord state;
   ReadVoter(&reader, &state);
-  // A job that has lost its record before it had a view looks for the first one of a later lineage.
+  // A record without a view is one that was made anew after it was deleted, before any view was
+  // known: it looks for the first view of a later lineage.
   if (reader.ok() && !QuorumLost(state)) reader.Need("view", "a view");
   if (!reader.ok()) return tl::make_unexpected(reader.error());
   return state;

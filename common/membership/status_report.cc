@@ -25,8 +25,9 @@ void StatusReport::Check() {
   }
 }
 
-// Where it was the last one that held the state no view follows, and a pod that did not know why
-// would say that it is able to train, which keeps the operator from helping.
+// All members must know of a lost worker, not only the coordinator. If it was the last one that
+// held the state, no view can follow, and the operator has to begin a new lineage. It does not as
+// long as a pod that has not heard of the loss says that it is able to train.
 void StatusReport::SendToAll() {
   Message lost = parts_.outbox->MakeMessage(MessageKind::kWorkersLost);
   lost.workers = parts_.ranks->LostOf(parts_.state->self());

@@ -1,6 +1,7 @@
 // What the others must know from this member about the current view, repeated until a newer view
-// comes: that it has resigned (to all), or else which of its workers are lost (to all), and (to the
-// coordinator) which pods are, that it stands at the boundary, and which pods leave.
+// comes. A member that has resigned tells all members so. Any other member tells all members which
+// of its workers are lost, and tells the coordinator which pods are silent, that a link is broken,
+// that its workers stand at the boundary, and which pods leave.
 //
 // Owned by MemberImpl; used by the member's thread only.
 #pragma once

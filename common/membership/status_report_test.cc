@@ -36,7 +36,8 @@ TEST(StatusReportTest, TheCoordinatorHearsWhatAMemberKnows) {
             (Strings{"workersLost p0", "workersLost p2", "suspect p0", "boundary p0", "leave p0"}));
 }
 
-// Its lost workers apart: they may have been the last ones that held the state.
+// Except for its lost workers, which all members must know: they may have been the last ones that
+// held the state.
 TEST(StatusReportTest, TheCoordinatorItselfHasNobodyToTell) {
   Reporting f(0);
   f.workers.Update({});

@@ -88,7 +88,8 @@ void Succession::AcceptPending() {
   if (acceptor_.AcceptPending()) turn_.Postpone();
 }
 
-// Rule 7: if all workers of the pod are dead it resigns; if some are, it stays with new ranks.
+// If all workers of the pod are dead it resigns (rule 7). If only some are, it stays a member and
+// the next view has other ranks.
 bool Succession::CheckWorkers() {
   const bool over = parts_.state->stored().resigned || parts_.workers->finishing();
   if (!parts_.workers->known() || over) return false;
@@ -100,7 +101,7 @@ bool Succession::CheckWorkers() {
 
 void Succession::Resign() {
   parts_.workers->SetAllDead();
-  AcceptPending();  // an acceptance given before the resignation helps to a majority
+  AcceptPending();  // first, because an acceptance counts for a majority and a resignation does not
   proposer_.Resign();
   parts_.peers->SetResignation(parts_.state->self(), ResignationOf(parts_.state->stored()));
   acceptor_.DropPending();
@@ -115,7 +116,8 @@ void Succession::OnResign(const Message& message, int from) {
     parts_.outbox->EmitLog(parts_.state->view().pods[from].name + " has resigned");
     if (proposer_.idle()) turn_.RestartOrder();
   }
-  // What it had accepted was proposed: no need to wait for the proposal itself.
+  // The value that the sender had accepted was proposed by some member, so this member can accept
+  // it without waiting for the proposal itself.
   const PersistentState& stored = parts_.state->stored();
   if (message.value && message.accepted >= stored.promised && message.accepted != stored.accepted &&
       !stored.resigned) {

@@ -1,5 +1,5 @@
-// Decides the successor of the current view: single-decree Paxos among its pods, as acceptor,
-// proposer and learner in one. Begins anew with each view.
+// Decides the successor of the current view by single-decree Paxos among its pods. A member is
+// acceptor, proposer and learner in one. Begins anew with each view.
 //
 // Owned by MemberImpl; used by the member's thread only.
 #pragma once
@@ -31,11 +31,11 @@ class Succession {
 
   // A message about the current view from pod `from`. Kinds that are not of Paxos are ignored.
   void Handle(const Message& message, int from);
-  // The answer of the quorum record. It is ignored where the record has no vote.
+  // An answer of the quorum record. It is ignored where the record has no vote in the view.
   void HandleRecord(const Message& message);
   Proposer& proposer() { return proposer_; }
   const Proposer& proposer() const { return proposer_; }
-  // Leaves the others their turn to campaign first.
+  // Lets the others have their turn to campaign first.
   void PostponeTurn() { turn_.Postpone(); }
   // A message about a view that is over.
   void AnswerOutdated(const Message& message) { acceptor_.AnswerOutdated(message); }
@@ -48,15 +48,15 @@ class Succession {
   bool changing() const {
     return !proposer_.idle() || acceptor_.pending() || parts_.state->stored().accepted_value;
   }
-  // Accepts what waits for the workers, if they have stopped.
+  // Accepts the proposal that waits for the workers to stop, if they have stopped.
   void AcceptPending();
-  // Resigns if all workers of this pod are dead. True: the others must hear of what has changed,
-  // which is that or the loss of some workers.
+  // Resigns if all workers of this pod are dead. True: this pod has resigned or has lost some of
+  // its workers, and the others must hear of it.
   bool CheckWorkers();
-  // All workers of this pod are dead, or have stopped to leave. Nothing takes this back for the
-  // view.
+  // Resigns from the current view: all workers of this pod are dead, or have stopped so that the
+  // pod can leave. A resignation is never taken back.
   void Resign();
-  // Takes part in nothing more: this member has promised a higher lineage.
+  // Gives up all attempts to decide, because this member has promised a higher lineage.
   void Abandon();
   // The decided successor, once there is a quorum for it; else null.
   ViewPtr TakeDecision();
@@ -76,7 +76,7 @@ class Succession {
   Acceptor acceptor_;
   CampaignTurn turn_;
   Proposer proposer_;
-  MemberCounters decided_;  // its `decided_by_...`
+  MemberCounters decided_;  // only the counters `decided_by_...` are used
 };
 
 }  // namespace ringmaster::membership

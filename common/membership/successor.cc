@@ -11,8 +11,8 @@ ViewPtr SuccessorFromFacts::Successor(bool without_self) const {
   if (change.planned) return AtBoundary(std::move(change));
   ViewPtr next = AfterFault(std::move(change), accused);
   if (next != nullptr && next->train) return next;
-  // Nobody would train, or nobody hold the state, without the ends of broken links. With all of
-  // them the job goes on as soon as the link works.
+  // Without the pods that are accused for a broken link, the next view would not train, or nobody
+  // in it would hold the state. So they stay, and the job goes on as soon as the link works.
   const std::vector<int> silent = AccusedOfSilence();
   if (silent == accused) return next;
   return AfterFault(KnownChange(without_self, silent), silent);
@@ -73,7 +73,8 @@ ViewPtr SuccessorFromFacts::AfterFault(Change change, const std::vector<int>& ac
   const View& view = parts_.state->view();
   ViewPtr next = NextView(view, change, without_);
   if (next || accused.empty()) return next;
-  // The accused hold the state: what is only hearsay must not lose it.
+  // Only the accused pods hold the state. An accusation may be wrong and must not lose the state,
+  // so they stay, unless this member itself knows that they are gone.
   for (int pod : accused) change.gone[pod] = parts_.peers->Gone(pod);
   return NextView(view, change, without_);
 }

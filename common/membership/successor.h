@@ -1,4 +1,5 @@
-// The successor of the current view that follows from what this member knows. Has no state.
+// The successor of the current view that follows from what this member knows. It keeps no facts of
+// its own except the least number of pods.
 //
 // Owned by MemberImpl; used by the member's thread only.
 #pragma once
@@ -35,11 +36,12 @@ class SuccessorFromFacts final : public SuccessorSource {
   std::uint32_t min_pods() const { return min_pods_; }
 
   ViewPtr Successor(bool without_self) const override;
-  // The view is not what it could be: a plan is worth the wait at the boundary.
+  // True: pods leave or join, or `train` changes, so a planned change should begin.
   bool ChangeWanted() const;
 
  private:
   bool Holds(Clause clause) const { return !without_.Has(clause); }
+  // `accused`: pods to drop because of accusations.
   Change KnownChange(bool without_self, const std::vector<int>& accused) const;
   std::vector<int> AccusedOfSilence() const;
   ViewPtr AfterFault(Change change, const std::vector<int>& accused) const;

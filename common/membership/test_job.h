@@ -1,4 +1,4 @@
-// Members with a network, disks, workers and a record that the test holds in its hand. Tests only.
+// Members with a network, disks, workers and a record that a test controls. Tests only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ namespace ringmaster::membership {
 
 using std::chrono::milliseconds;
 
-// Delivers at once and in order what is sent, except to those that are cut off; workers stop, reach
-// boundaries and complete operations as soon as they are asked.
+// Delivers at once and in order what is sent, except to members that are cut off. Workers stop,
+// reach boundaries and complete operations as soon as they are asked.
 class Job {
  public:
   explicit Job(int pods, int slots = 1, std::uint32_t min_pods = 1) : min_pods_(min_pods) {
@@ -56,7 +56,8 @@ class Job {
   }
 
   void Give(const std::string& uid, const Event& event) { GiveAll(uid, {event}); }
-  // Before anything that follows from the first one has happened elsewhere.
+  // Gives a member all events before the actions that follow from the first one reach other
+  // members.
   void GiveAll(const std::string& uid, const std::vector<Event>& events) {
     for (const Event& event : events) queue_.push_back({uid, event});
     Run();
@@ -101,8 +102,9 @@ class Job {
     return pods;
   }
 
-  std::set<std::string> silent_;                                              // cut off
-  std::function<bool(const std::string& to, const Message& message)> takes_;  // null: all
+  std::set<std::string> silent_;  // members that are cut off
+  // Which messages are delivered; null: all.
+  std::function<bool(const std::string& to, const Message& message)> takes_;
   bool boundary_ = true;    // workers reach it when armed
   bool stops_ = true;       // workers stop when asked
   bool operations_ = true;  // workers complete one as soon as they have a view

@@ -1,5 +1,5 @@
-// For the tests of a member's parts: a view, this pod's state in it and an outbox whose actions
-// read as text. Tests only.
+// For the tests of a member's parts: a view, this pod's state in it, and an outbox whose actions a
+// test reads as text. Tests only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@
 
 namespace ringmaster::membership {
 
-// "persist", "promise p1" (kind and receiver), "decided record", "stop 1.1", "arm 1.1" ...; what
-// only people read is left out.
+// The actions as texts: "persist", "promise p1" (kind and receiver), "decided record", "stop 1.1",
+// "arm 1.1", "report". InstallView, LeftByPlan and Log are left out.
 inline std::vector<std::string> Texts(const std::vector<Action>& actions) {
   std::vector<std::string> texts;
   for (const Action& action : actions) {
@@ -76,7 +76,7 @@ inline PersistentState StoredIn(ViewPtr view) {
 
 constexpr std::chrono::milliseconds kHearsay{500};
 
-// What most parts stand on.
+// The parts that most other parts need.
 struct Floor {
   explicit Floor(int pods, int self = 0, ClauseSet without = {})
       : Floor(StoredIn(TestView(pods)), self, without) {}

@@ -39,8 +39,8 @@ struct Pod {
   std::string address;    // rendezvous service, host:port or unix:/path
   std::string heartbeat;  // heartbeat listener, host:port
   std::string http;       // /healthz /metrics /status, host:port
-  // Its heartbeats prove that it holds the job's key. A sidecar of a version before that doesn't
-  // say so, and forgets it of others where it proposes a view.
+  // Its heartbeats prove that it holds the job's key. A sidecar of an older version never sets
+  // this, and drops it from the entries of other pods in a view that it proposes.
   bool proves_heartbeats = false;
 
   bool operator==(const Pod&) const = default;
@@ -53,7 +53,8 @@ struct RankEntry {
   std::uint64_t incarnation = 0;  // of the worker process in its slot
   std::string tcp;
   std::string shm;
-  bool joined = false;  // gets its state in this view and contributes to nothing interrupted
+  // Gets the state in this view, and has no part in the operations that were interrupted before it.
+  bool joined = false;
 
   bool operator==(const RankEntry&) const = default;
 };
@@ -67,7 +68,8 @@ enum class Reason : std::uint8_t {
   kPodJoined,        // a new pod
   kRejoin,           // a pod that a wrong suspicion had dropped
   kQuorumRecovered,  // a new lineage, from the pods that were left (rule 9)
-  kLinkBroken,       // a connection broke between two that live: all connect anew, or one is out
+  // A connection broke between two living workers: all connect anew, or one pod is left out.
+  kLinkBroken,
 };
 std::string_view ReasonText(Reason reason);
 
@@ -101,11 +103,12 @@ struct Worker {
   std::uint64_t incarnation = 0;
   std::string tcp;
   std::string shm;
-  // Has sent `enter` since it was last notified that it is in no view: it may be put into one.
+  // Has sent `enter` since it was last notified that it is in no view, so it may be put into one.
   bool ready = false;
-  // Has built a view: what it has in memory is not what a fresh process has.
+  // Has built a view, so its memory is no longer that of a fresh process.
   bool used = false;
-  // Takes the state from others. A worker whose script can't may only begin with them.
+  // Can take over the state from other workers. A worker that can't may only be in a view in which
+  // all begin together.
   bool loads = true;
   // The newest view in which it has the job's state. A joiner gets it before the view's first
   // operation.
@@ -122,7 +125,7 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
-// With numbers compared as numbers: worker-9 before worker-10. worker-1 and worker-01 are alike.
+// Compares digits as numbers: worker-9 comes before worker-10, and worker-1 equals worker-01.
 bool NaturalLess(std::string_view a, std::string_view b);
 // By zone, node, then pod name. The order of newcomers that join together.
 bool TopologyLess(const Pod& a, const Pod& b);

@@ -12,8 +12,8 @@ namespace ringmaster::membership {
 
 using nlohmann::json;
 
-// Views are written at every step of a rebuild, so they are built field by field: of a list of
-// lists each name and value would be made, copied and thrown away once more.
+// Views are written at every step of a rebuild, so their JSON is built field by field: an
+// initializer list would make and copy each name and value once more.
 json ToJson(const Pod& pod) {
   json value;
   value["uid"] = pod.uid;
@@ -82,8 +82,8 @@ bool ReasonFromText(std::string_view text, Reason* out) {
   return false;
 }
 
-// A newer version may know another reason. It says why there is a view, not what is in it, so the
-// view is taken for one that a plain fault made.
+// A newer version may send a reason that this one does not know. A reason says why there is a view,
+// not what is in it, so such a view is read as one that a plain fault made.
 void ReadReason(fields::Reader* reader, const char* field, Reason* out) {
   std::string text;
   reader->String(field, &text, true);
@@ -153,7 +153,7 @@ tl::expected<RankEntry, std::string> ReadRank(const json& value, std::string pat
   return rank;
 }
 
-// What every user of a view counts on.
+// Refuses a view that lacks what every user of a view relies on.
 void CheckView(const View& view, fields::Reader* reader) {
   std::set<std::string_view> uids;
   for (const Pod& pod : view.pods) {

@@ -14,13 +14,13 @@ namespace ringmaster::membership {
 nlohmann::json ToJson(const View& view);
 nlohmann::json ToJson(const Pod& pod);
 nlohmann::json ToJson(const Worker& worker);
-// {"pod": {..}, "workers": [{..}]}: Readiness.member
+// {"pod": {..}, "workers": [{..}]}, as in Readiness.member.
 nlohmann::json ToJson(const Candidate& candidate);
 
 tl::expected<View, std::string> ViewFromJson(const nlohmann::json& json);
 tl::expected<Candidate, std::string> CandidateFromJson(const nlohmann::json& json);
 
-// The same as text.
+// The same codec, to and from text.
 std::string EncodeView(const View& view);
 tl::expected<View, std::string> DecodeView(std::string_view text);
 std::string EncodeCandidate(const Candidate& candidate);

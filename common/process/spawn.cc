@@ -25,7 +25,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-// Tells the parent why the child can't become the program. Only calls that are allowed after fork.
+// Tells the parent why the child can't become the program. All its calls are safe after a fork.
 [[noreturn]] void Fail(int report, const char* step) {
   ChildFailure failure{.error = errno};
   std::strncpy(failure.step, step, sizeof failure.step - 1);
@@ -44,7 +44,8 @@ void ResetSignals(bool all) {
 }
 
 void ConnectFiles(const SpawnSpec& spec, int report) {
-  const int null = open("/dev/null", O_RDONLY);  // may be 0 itself, so it stays open at exec
+  // Without O_CLOEXEC: the descriptor may be 0 itself, and then it must stay open at exec.
+  const int null = open("/dev/null", O_RDONLY);
   if (null < 0) Fail(report, "open /dev/null");
   if (dup2(null, STDIN_FILENO) < 0) Fail(report, "dup2");
   if (null > STDERR_FILENO) close(null);
@@ -58,7 +59,7 @@ void ConnectFiles(const SpawnSpec& spec, int report) {
   setpgid(0, 0);
   if (spec.parent_death_signal != 0) {
     prctl(PR_SET_PDEATHSIG, spec.parent_death_signal);
-    if (getppid() != parent) _exit(127);  // it died before prctl
+    if (getppid() != parent) _exit(127);  // the parent died before prctl
   }
   ResetSignals(spec.isolated);
   ConnectFiles(spec, report);
@@ -72,7 +73,7 @@ void ConnectFiles(const SpawnSpec& spec, int report) {
   Fail(report, "exec");
 }
 
-// Waits until the child has become the program: its end of the pipe closes then.
+// Waits until the child has become the program, which closes its end of the pipe, or has failed.
 ChildFailure ReadReport(int report) {
   ChildFailure failure;
   ssize_t got = 0;
@@ -96,7 +97,7 @@ SpawnResult Spawn(const SpawnSpec& spec) {
   const ChildFailure failure = pid < 0 ? ChildFailure{} : ReadReport(report[0]);
   close(report[0]);
   if (pid < 0) return {-1, fork_error, "fork"};
-  setpgid(pid, pid);  // both sides do, so that neither has to wait for the other
+  setpgid(pid, pid);  // the child does it, too, so that neither has to wait for the other
   if (failure.error == 0) return {pid, 0, ""};
   waitpid(pid, nullptr, 0);
   return {-1, failure.error, failure.step};

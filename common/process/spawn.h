@@ -1,7 +1,8 @@
-// Starts a process in a process group of its own, so that all of it can be ended.
+// Starts a process in a process group of its own, so that it can be ended together with the
+// processes that it starts.
 //
-// Thread rule: any thread; but one that asks for a parent death signal must live as long as the
-// process may, because the signal follows the thread that forked.
+// Thread rule: any thread. But a thread that asks for a parent death signal must live as long as
+// the process may, because the kernel sends the signal when the thread that forked ends.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +15,7 @@ namespace ringmaster::process {
 struct SpawnSpec {
   std::vector<std::string> argv;
   std::vector<std::string> env;  // NAME=value
-  bool search_path = true;       // for argv[0], in our own PATH; else it is a path
+  bool search_path = true;       // look for argv[0] in our own PATH; false: argv[0] is a path
   std::string working_dir;       // empty: ours
   int output = -1, error = -1;   // files for its standard output and error; -1: ours
   // True: the process inherits no other file of ours, and no signal that we ignore. False: only
@@ -31,7 +32,7 @@ struct SpawnResult {
 };
 
 // The process's standard input is /dev/null, and no signal is blocked in it. Returns when the
-// program runs or could not be started.
+// program runs, or when it could not be started.
 SpawnResult Spawn(const SpawnSpec& spec);
 
 }  // namespace ringmaster::process

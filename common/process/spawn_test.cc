@@ -11,7 +11,7 @@
 namespace ringmaster::process {
 namespace {
 
-// What a shell prints with this spec.
+// What a shell prints that is started with this spec.
 std::string Output(SpawnSpec spec, const std::string& script) {
   int out[2];
   EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);

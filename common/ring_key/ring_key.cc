@@ -55,7 +55,7 @@ std::string MakeToken(std::string_view key) {
   const std::string code = Prove(key, "ringmaster token of sidecars", "");
   std::string text(2 * code.size() + 1, '\0');
   sodium_bin2hex(text.data(), text.size(), Bytes(code), code.size());
-  text.pop_back();  // the end of a C string
+  text.pop_back();  // the NUL that ends a C string
   return text;
 }
 
@@ -67,7 +67,7 @@ std::string Encode(std::string_view key) {
   constexpr int kVariant = sodium_base64_VARIANT_ORIGINAL;
   std::string text(sodium_base64_ENCODED_LEN(key.size(), kVariant), '\0');
   sodium_bin2base64(text.data(), text.size(), Bytes(key), key.size(), kVariant);
-  text.pop_back();  // the end of a C string
+  text.pop_back();  // the NUL that ends a C string
   return text;
 }
 

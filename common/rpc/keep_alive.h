@@ -1,6 +1,6 @@
 // How sidecars and operator notice that the node of their peer is cut off. Such a peer sends
-// nothing any more, not even that its connections have ended, and TCP would go on trying for a
-// quarter of an hour. So both ends ping, and close a connection on which no answer comes.
+// nothing any more, not even the end of its connections, and TCP would go on trying for a quarter
+// of an hour. So both ends ping, and close a connection on which no answer comes.
 #pragma once
 
 #include <grpcpp/server_builder.h>

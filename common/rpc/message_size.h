@@ -1,5 +1,6 @@
-// How long a message between operator and sidecars may be: a proposal to the record has two views
-// as JSON, 10 MB of them in the largest job that is accepted. gRPC's own limit is 4 MiB.
+// How long a message between operator and sidecars may be. gRPC's own limit is 4 MiB, but a
+// proposal to the record has two views as JSON, which take 10 MB in the largest job that is
+// accepted.
 #pragma once
 
 #include <grpcpp/server_builder.h>
@@ -7,7 +8,7 @@
 
 namespace ringmaster::rpc {
 
-// What the codecs take, too (fields::Limits of common/fields/parse.h).
+// The codecs accept the same size (fields::ParseLimits of common/fields/parse_limits.h).
 inline constexpr int kMostMessageBytes = 16 << 20;
 
 inline void LimitMessages(grpc::ChannelArguments* client) {

@@ -1,5 +1,5 @@
 // A mutex that clang checks: -Wthread-safety refuses a read or write of a GUARDED_BY field without
-// its lock. Code that locks uses these: clang can't see through std::mutex.
+// its lock. Code that locks uses these classes, because clang can't check std::mutex.
 //
 //   Mutex mu_;
 //   std::deque<Event> events_ GUARDED_BY(mu_);
@@ -7,8 +7,7 @@
 //   MutexLock lock(&mu_);
 //   while (events_.empty()) changed_.Wait(&mu_);
 //
-//
-// Headers only, the standard library only: the collectives library uses them too.
+// Header-only, and needs only the standard library, because the collectives library uses it too.
 #pragma once
 
 #include <chrono>
@@ -22,17 +21,24 @@
 #else
 #define RM_THREAD_ANNOTATION(x)
 #endif
-#define CAPABILITY(x) RM_THREAD_ANNOTATION(capability(x))
-#define SCOPED_CAPABILITY RM_THREAD_ANNOTATION(scoped_lockable)
+
+// Some units include Abseil first, which defines these three to the same effect.
+#ifndef GUARDED_BY
 #define GUARDED_BY(x) RM_THREAD_ANNOTATION(guarded_by(x))
 #define PT_GUARDED_BY(x) RM_THREAD_ANNOTATION(pt_guarded_by(x))
+#endif
+#ifndef NO_THREAD_SAFETY_ANALYSIS
+#define NO_THREAD_SAFETY_ANALYSIS RM_THREAD_ANNOTATION(no_thread_safety_analysis)
+#endif
+
+#define CAPABILITY(x) RM_THREAD_ANNOTATION(capability(x))
+#define SCOPED_CAPABILITY RM_THREAD_ANNOTATION(scoped_lockable)
 #define REQUIRES(...) RM_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
 #define ACQUIRE(...) RM_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
 #define TRY_ACQUIRE(...) RM_THREAD_ANNOTATION(try_acquire_capability(__VA_ARGS__))
 #define RELEASE(...) RM_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
 #define EXCLUDES(...) RM_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 #define ASSERT_CAPABILITY(x) RM_THREAD_ANNOTATION(assert_capability(x))
-#define NO_THREAD_SAFETY_ANALYSIS RM_THREAD_ANNOTATION(no_thread_safety_analysis)
 
 namespace ringmaster::sync {
 
@@ -77,7 +83,8 @@ class SCOPED_CAPABILITY MutexLock {
   bool held_ = true;
 };
 
-// Waits are loops around a condition, written out: clang looks into a loop, but not into a lambda.
+// Callers write the loop around the condition themselves: clang checks the locks in a loop, but not
+// in a lambda that a wait is given.
 class CondVar {
  public:
   void Wait(Mutex* mu) REQUIRES(mu) {
@@ -109,13 +116,15 @@ class CondVar {
 // The same for a thread that may be asked to stop: both waits end when it is.
 class StoppableCondVar {
  public:
+  // The standard's waits with a stop token need a predicate. This one is true from its second call
+  // on, so that a wait ends after one notification, as CondVar's does.
   void Wait(Mutex* mu, const std::stop_token& stop) REQUIRES(mu) {
     std::unique_lock<std::mutex> lock(mu->mu_, std::adopt_lock);
     bool waited = false;
     changed_.wait(lock, stop, [&waited] { return std::exchange(waited, true); });
     lock.release();
   }
-  // False: the deadline has come, or the thread shall stop.
+  // False: the deadline has come, or the thread was asked to stop.
   template <class Clock, class Duration>
   [[nodiscard]] bool WaitUntil(Mutex* mu, const std::stop_token& stop,
                                const std::chrono::time_point<Clock, Duration>& deadline)

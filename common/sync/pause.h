@@ -8,7 +8,7 @@
 
 namespace ringmaster::sync {
 
-// Sleeps for `duration`; less when the thread is asked to stop.
+// Sleeps for `duration`, or until the thread is asked to stop.
 template <class Rep, class Period>
 void Pause(const std::stop_token& stop, const std::chrono::duration<Rep, Period>& duration) {
   const auto end = std::chrono::steady_clock::now() + duration;

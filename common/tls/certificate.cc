@@ -54,7 +54,7 @@ std::vector<Owned<X509>> ReadAll(const std::string& pem) {
 
 Owned<EVP_PKEY> ReadKey(const std::string& pem) {
   const Owned<BIO> in = Reader(pem);
-  // A key with a password is none of ours; without this OpenSSL would ask for it on the terminal.
+  // Our keys have no password. Without this OpenSSL would ask for one on the terminal.
   const auto no_password = [](char*, int, int, void*) { return 0; };
   Owned<EVP_PKEY> key(PEM_read_bio_PrivateKey(in.get(), nullptr, no_password, nullptr));
   ERR_clear_error();
@@ -90,7 +90,7 @@ bool SetSerial(X509* certificate) {
   return number && BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) != nullptr;
 }
 
-// Everything but extensions and signature.
+// A certificate without extensions and signature.
 Owned<X509> Draft(const char* common_name, EVP_PKEY* key, Time now, std::chrono::seconds lifetime) {
   Owned<X509> certificate(X509_new());
   if (!certificate || !SetSerial(certificate.get())) return nullptr;

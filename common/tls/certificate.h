@@ -1,5 +1,5 @@
-// X.509 as far as the project needs it: an authority, certificates that it signs, and whether a
-// peer's certificate is one of those. ECDSA P-256, PEM texts.
+// X.509 as far as the project needs it: makes an authority and certificates that it signs, and
+// checks whether it signed a peer's certificate. The keys are ECDSA P-256; all texts are PEM.
 //
 // Pure functions; OpenSSL stays inside the .cc file. Thread rule: every function is safe from any
 // thread.
@@ -33,11 +33,11 @@ std::string JobName(const std::string& job_uid);
 // A certificate is valid from a little before it is made: clocks of machines differ.
 inline constexpr std::chrono::hours kClockSkew{1};
 
-// Self-signed; may sign certificates and nothing else.
+// A self-signed authority that may sign certificates and nothing else.
 tl::expected<KeyPair, std::string> MakeAuthority(Time now, std::chrono::seconds lifetime);
 
-// For client and server, with a key of its own; `key_pem`: an older one that is kept. `names`: DNS
-// names, or IPv4 addresses.
+// A certificate for client and server. Empty `key_pem`: a new key is made; else that key is kept.
+// `names`: DNS names or IPv4 addresses.
 tl::expected<KeyPair, std::string> Issue(const KeyPair& authority,
                                          const std::vector<std::string>& names, Time now,
                                          std::chrono::seconds lifetime,
@@ -50,8 +50,9 @@ bool KeyFits(const KeyPair& pair);
 
 enum class Role { kClient, kServer };
 
-// Empty if `certificate_pem` (`chain_pem`: what the peer sent with it) leads to one of the
-// authorities in `ca_pem` and is valid at `now` for `role`; otherwise why not, for people.
+// Empty if an authority in `ca_pem` signed `certificate_pem`, perhaps by way of the certificates in
+// `chain_pem` that the peer sent with it, and it is valid at `now` for `role`. Otherwise a text for
+// people that says why not.
 std::string WhyNotTrusted(const std::string& ca_pem, const std::string& certificate_pem,
                           const std::string& chain_pem, Role role, Time now);
 

@@ -80,7 +80,7 @@ TEST_F(CertificateTest, AKeyThatIsKeptFitsTheNewCertificate) {
 }
 
 TEST_F(CertificateTest, OneThatNeverEndsIsValidFromItsDayOn) {
-  // Until the year 9966.
+  // Valid until the year 9966.
   const auto info = ReadCertificate(R"(-----BEGIN CERTIFICATE-----
 MIIBbjCCARWgAwIBAgIUYRXhoZ9M9ngU5GwdUo/2JLfDdFYwCgYIKoZIzj0EAwIw
 DDEKMAgGA1UEAwwBeDAgFw0yNjExMjIyMjAyMThaGA85OTY2MTAyODIyMDIxOFow

@@ -22,7 +22,7 @@ namespace gx = grpc::experimental;
 
 // How often gRPC looks whether the files have changed.
 constexpr unsigned kRefreshSeconds = 1;
-// A peer that is refused comes again and again: the same reason is logged at most so often.
+// A peer that is refused tries again and again: the same reason is logged once in this time.
 constexpr std::chrono::seconds kLogAgain{10};
 
 std::string ReadFile(const std::string& path) {
@@ -43,8 +43,8 @@ std::string Describe(const std::vector<std::string>& names) {
   return names.empty() ? "no name" : fmt::format("{}", fmt::join(names, ", "));
 }
 
-// The whole check of a peer, so that it can say what it found. TLS itself has made sure that the
-// peer holds the key of its certificate.
+// Checks a peer's certificate instead of gRPC, so that a refusal can say why. TLS itself has made
+// sure that the peer holds the key of its certificate.
 class Verifier final : public gx::ExternalCertificateVerifier {
  public:
   Verifier(Files files, PeerName wanted, Role peer)
@@ -57,7 +57,7 @@ class Verifier final : public gx::ExternalCertificateVerifier {
     if (why.empty()) return true;
     LogRefusal(why);
     *status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED, why);
-    return true;  // done already
+    return true;  // true: the check is done, and gRPC waits for no callback
   }
   void Cancel(gx::TlsCustomVerificationCheckRequest*) override {}
 
@@ -125,7 +125,7 @@ std::string WhyNotUsable(const Files& files) {
 
 std::shared_ptr<grpc::ServerCredentials> ServerCredentials(const Files& files, PeerName clients) {
   gx::TlsServerCredentialsOptions options(Watch(files));
-  // "Don't verify" is about gRPC's own check, which refuses without a reason: Verifier does it.
+  // "Don't verify" turns off gRPC's own check, which refuses without a reason: Verifier does it.
   options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);
   Fill(files, std::move(clients), Role::kClient, &options);
   return gx::TlsServerCredentials(options);
@@ -134,7 +134,7 @@ std::shared_ptr<grpc::ServerCredentials> ServerCredentials(const Files& files, P
 std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(const Files& files, PeerName server) {
   gx::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(Watch(files));
-  options.set_verify_server_certs(false);  // as above
+  options.set_verify_server_certs(false);  // Verifier checks instead, as above
   Fill(files, std::move(server), Role::kServer, &options);
   return gx::TlsCredentials(options);
 }

@@ -1,6 +1,6 @@
-// Mutual TLS for gRPC: credentials that read their files again when they change, ask every peer for
-// a certificate, and refuse one that our authority did not sign or that carries another name, with
-// a log line that says which.
+// Mutual TLS for gRPC: credentials that read their files again when these change, ask every peer
+// for a certificate, and refuse one that our authority did not sign or that carries another name. A
+// log line says why a peer was refused.
 //
 // Thread rule: every function is safe from any thread.
 #pragma once
@@ -23,7 +23,7 @@ struct Files {
   std::string ca, certificate, key;
 };
 
-// As a Secret's volume has them: ca.crt, tls.crt, tls.key.
+// The files of a mounted Secret: ca.crt, tls.crt and tls.key.
 Files FilesIn(const std::string& directory);
 
 // Empty, or what is wrong with the files: one is absent or not readable, or key and certificate do
@@ -39,8 +39,8 @@ struct PeerName {
 std::shared_ptr<grpc::ServerCredentials> ServerCredentials(const Files& files, PeerName clients);
 std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(const Files& files, PeerName server);
 
-// Whether the peer of a call proved this name. A server has to ask for it where `clients` lets in
-// more than one.
+// Whether the peer of a call proved this name. A server whose `clients` lets in several names must
+// check it in each call.
 bool HasName(const std::shared_ptr<const grpc::AuthContext>& peer, const std::string& name);
 
 }  // namespace ringmaster::tls

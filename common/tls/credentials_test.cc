@@ -1,4 +1,4 @@
-// A gRPC server and client over loopback with every kind of certificate that is good or bad.
+// A gRPC server and client over loopback, with every kind of good and bad certificate.
 #include "common/tls/credentials.h"
 
 #include <gmock/gmock.h>
@@ -55,7 +55,7 @@ class CredentialsTest : public testing::Test {
     const auto dir = dir_ / name;
     std::filesystem::create_directories(dir);
     const Files files = FilesIn(dir);
-    // Each by rename, so that nobody reads half a file.
+    // Each file is replaced by rename, so that nobody reads half of one.
     const std::pair<std::string, std::string> contents[] = {
         {files.ca, ca}, {files.certificate, pair.certificate_pem}, {files.key, pair.key_pem}};
     for (const auto& [path, text] : contents) {
@@ -81,7 +81,7 @@ class CredentialsTest : public testing::Test {
 
   grpc::Status Call(const std::shared_ptr<grpc::ChannelCredentials>& credentials,
                     seconds limit = seconds(20)) {
-    // A pool of its own: otherwise gRPC would take the connection of an earlier call.
+    // The channel has a pool of its own, or gRPC would reuse the connection of an earlier call.
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     auto stub =
@@ -198,7 +198,8 @@ TEST_F(CredentialsTest, NewFilesAreTakenUpWithoutARestart) {
   while (!Call(client).ok() && std::chrono::steady_clock::now() < end) {
   }
   EXPECT_TRUE(Call(client).ok()) << Log();
-  // The same for a client, and for the authority: the next one, trusted beside the old one first.
+  // The client reads its files again, too. This also changes the authority: both sides trust the
+  // next one beside the old one.
   Write("server", *Issue(other_ca_, {kOurs}, std::chrono::system_clock::now(), hours(24)),
         other_ca_.certificate_pem + ca_.certificate_pem);
   while (Call(client).ok() && std::chrono::steady_clock::now() < end) {

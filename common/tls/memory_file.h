@@ -1,5 +1,5 @@
-// A file in memory that has a path in this process alone: for interfaces that take only paths. A
-// key in it never reaches a disk, and a container needs no writable directory.
+// A file in memory with a path that only this process can use, for interfaces that take only paths.
+// A key in it never reaches a disk, and the container needs no writable directory.
 #pragma once
 
 #include <memory>

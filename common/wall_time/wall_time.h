@@ -7,9 +7,9 @@
 
 namespace ringmaster::wall_time {
 
-// system_clock counts nanoseconds in 64 bits, which end in 1677 and 2262; what others write may be
-// the year 1 (Go's zero time) or 9999 ("for ever", in certificates). Times outside of the years
-// 1824 to 2116 become the nearest of these, so that two of them can be subtracted, too.
+// system_clock counts nanoseconds in 64 bits, which reach from 1677 to 2262. Others may write the
+// year 1 (Go's zero time) or 9999 ("for ever", in certificates). A time outside of about 1824 to
+// 2116 becomes the nearest of these two, so that two times can be subtracted without an overflow.
 std::chrono::system_clock::time_point FromUnixSeconds(std::time_t seconds);
 
 }  // namespace ringmaster::wall_time

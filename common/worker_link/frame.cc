@@ -37,7 +37,7 @@ FrameReader::Result FrameReader::Next(json* frame) {
     return Result::kError;
   }
   if (rest.size() < kHeaderBytes || rest.size() < kHeaderBytes + length) {
-    buffer_.erase(0, read_);  // only when waiting, so that many small frames cost one move
+    buffer_.erase(0, read_);  // only here, so that many small frames cost one move of the buffer
     read_ = 0;
     return Result::kNeedMore;
   }

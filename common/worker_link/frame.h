@@ -1,8 +1,8 @@
 // Frames of the worker link (docs/contracts.md, section 2): a 4-byte little-endian length and a
 // JSON object.
 //
-// Pure: no sockets. The launcher (plain poll) and the sidecar (Asio) both read and write their
-// sockets through it. Nothing here throws, whatever a peer sends.
+// Pure: no sockets. The launcher (plain poll) and the sidecar (Asio) both encode and decode with
+// it. Nothing here throws, whatever a peer sends.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace ringmaster::worker_link {
 inline constexpr size_t kMaxFrameBytes = 16u << 20;
 inline constexpr int kLinkVersion = 1;
 
-// Bytes that are not UTF-8 are replaced: a frame can always be encoded.
+// Bytes that are not UTF-8 are replaced, so a frame can always be encoded.
 std::string EncodeFrame(const nlohmann::json& frame);
 
 // Cuts a byte stream into frames.
@@ -26,7 +26,7 @@ class FrameReader {
 
   void Feed(std::string_view bytes) { buffer_.append(bytes); }
 
-  // kError is final: the stream has lost its place, error() says how.
+  // kError is final: nothing more can be read from the stream, and error() says why.
   [[nodiscard]] Result Next(nlohmann::json* frame);
   const std::string& error() const { return error_; }
 

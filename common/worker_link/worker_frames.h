@@ -1,8 +1,8 @@
 // What a worker and its sidecar say to each other (docs/contracts.md, section 2): the frames' names
-// and fields, once for the library in a worker, for the launcher's stand-in and for the sidecar.
+// and fields, in one place for a worker's library, the launcher's stand-in and the sidecar.
 //
-// Pure. A peer may send anything: what is read is lenient, absent fields and wrong types count as
-// empty.
+// Pure. A peer may send anything, so reading is lenient: fields that are absent or of another type
+// count as empty.
 #pragma once
 
 #include <cstdint>
@@ -28,30 +28,30 @@ struct WorkerHello {
   int64_t pid = 0;
   bool standby = false;
   std::string tcp, shm;  // where the other ranks reach it
-  uint64_t epoch = 0;    // of the view that it has installed; 0: none
+  uint64_t epoch = 0;    // the view that it has installed; 0: none
   uint64_t given = 0;    // the newest view that it was sent and is in
   bool keeps_timeline = false;
 };
 nlohmann::json ToFrame(const WorkerHello& hello);
 WorkerHello ReadWorkerHello(const nlohmann::json& frame);
 
-// What a `ping` tells beside its number.
+// What a `ping` carries besides its number.
 struct PingReport {
   uint64_t epoch = 0;
-  uint64_t step = 0;              // completed
+  uint64_t step = 0;              // completed steps
   uint64_t ran = 0;               // the newest view in which an operation has completed here
-  std::optional<uint64_t> holds;  // the newest view in which it has the job's state, 0: in none
+  std::optional<uint64_t> holds;  // the newest view in which it has the job's state; 0: none
   bool busy = false;
   std::optional<job::WorkerTimes> times;
   std::map<std::string, double> values;
   std::vector<job::Stall> stalls;
 };
 nlohmann::json PingFields(const PingReport& report);
-// `fields`: of PingFields.
+// `fields`: made by PingFields.
 nlohmann::json PingFrame(uint64_t number, nlohmann::json fields);
 
-// A view fails a worker: it can't reach a rank, which it believes lost; or the view is `broken` for
-// it, at its connection to a rank that lives, or where nobody knows (rank -1).
+// A worker can't go on in a view. Not `broken`: it can't reach `rank` and believes that it is lost.
+// `broken`: its connection to `rank`, which lives, broke or could not be made; -1: not known.
 struct ViewTrouble {
   uint64_t epoch = 0;
   int rank = -1;
@@ -61,19 +61,19 @@ struct ViewTrouble {
 nlohmann::json ToFrame(const ViewTrouble& trouble);
 ViewTrouble ReadViewTrouble(const nlohmann::json& frame);
 
-// The first operation of a view has completed. `step`: completed steps; `resumed`: those that the
-// worker goes on from.
+// The first operation of a view has completed. `step`: steps completed by now; `resumed`: completed
+// steps from which the worker went on.
 nlohmann::json RebuiltFrame(uint64_t epoch, const job::PhaseSeconds& seconds, uint64_t step,
                             uint64_t resumed);
-// epoch, seconds and steps_resumed are set.
+// Only epoch, seconds and steps_resumed are set.
 job::Rebuild ReadRebuilt(const nlohmann::json& frame);
 
-// `takes_state`: the state of others can be given to it.
+// `takes_state`: the worker can take over the state of other workers.
 nlohmann::json EnterFrame(bool takes_state);
 bool TakesState(const nlohmann::json& enter);
 // `holds`: as in a ping.
 nlohmann::json StoppedFrame(uint64_t epoch, std::optional<uint64_t> holds);
-// Without `connect_seconds`: it has connected nothing.
+// nullopt `connect_seconds`: the worker has connected nothing.
 nlohmann::json InstalledFrame(uint64_t epoch, std::optional<double> connect_seconds);
 nlohmann::json BoundaryFrame(uint64_t epoch, uint64_t step);
 nlohmann::json RestingFrame(uint64_t epoch);
@@ -91,7 +91,7 @@ struct WorkerPlace {
 };
 
 struct Welcome {
-  std::string job, pod;  // uid and name
+  std::string job, pod;  // the job's uid and the pod's name
   int slot = 0;
   uint64_t incarnation = 0;
   std::string state;  // bootstrap, joining, standby or member
@@ -105,7 +105,7 @@ struct Welcome {
 nlohmann::json ToFrame(const Welcome& welcome);
 Welcome ReadWelcome(const nlohmann::json& frame);
 
-// A standby has this slot from now on.
+// Tells a standby that it has this slot from now on.
 nlohmann::json PromotedFrame(int slot, uint64_t incarnation, const WorkerPlace& place);
 nlohmann::json StopFrame(uint64_t epoch);
 nlohmann::json ArmFrame(uint64_t epoch);

@@ -23,7 +23,7 @@ WorkerHello Library() {
           .given = kEpoch};
 }
 
-// Pods of two versions meet in one job: the bytes stay as they are.
+// Pods of two versions may be in one job, so the bytes of a frame must not change.
 TEST(WorkerFramesTest, TheBytesOfAHelloStayAsTheyAre) {
   EXPECT_EQ(
       ToFrame(Library()).dump(),

@@ -125,6 +125,16 @@ def _came_back(before, after):
     return after["step"] > before["step"] and after["view"] >= before["view"] + 2
 
 
+def _came_late(run, step):
+    """How many may have been out of a view by mistake in the run's first step, as _came_back() says
+    it: they have no line before their return. Of later steps a joiner's log tells the same.
+    """
+    if step.number > 1:
+        return 0
+    back = step.lines[0][1]["view"] + 2
+    return sum(1 for lines in run.workers.values() if lines and lines[0]["view"] >= back)
+
+
 def _check_attendance(run, step, left_after, may_return):
     """Every worker of the step's view has a line, or left before it could write one. `may_return`
     has the last line of each worker that can have come back once more and died in its first step.
@@ -138,7 +148,7 @@ def _check_attendance(run, step, left_after, may_return):
     # the next step, too, in a view that has it.
     left = sum(1 for ends in left_after.values() if ends & {step.number - 1, step.number - 2})
     silent = sum(1 for lines in run.workers.values() if not lines)  # died in their first step
-    absent = size - len(step.lines) - left - silent
+    absent = size - len(step.lines) - left - silent - _came_late(run, step)
     for worker in [w for w, last in may_return.items() if _came_back(last, step.lines[0][1])]:
         if absent > 0:
             absent -= 1

@@ -4,7 +4,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 export LC_ALL=C.UTF-8
 CACHE=${RINGMASTER_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/ringmaster}
-export CCACHE_DIR=$CACHE/ccache CCACHE_MAXSIZE=5G CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
+# In a fresh checkout every file is younger than a second: ccache would take it for one that changes while it is compiled. A precompiled header
+# that is compiled anew for that reason has other bytes, and then nothing that uses it is found in the cache.
+export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+export CCACHE_DIR=$CACHE/ccache CCACHE_MAXSIZE=5G CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 mkdir -p "$CACHE"
 started=$SECONDS
 

@@ -193,7 +193,7 @@ void ReadFailureRule(ObjectReader& reader, FailureRule* rule) {
 }
 
 void ReadFailurePolicy(ObjectReader& failure, FailurePolicy* policy) {
-  failure.ObjectList("rules", false, [&](ObjectReader& reader) {
+  failure.ObjectList("rules", [&](ObjectReader& reader) {
     FailureRule rule;
     ReadFailureRule(reader, &rule);
     policy->rules.push_back(std::move(rule));
@@ -403,9 +403,8 @@ tl::expected<HorovodJob, FieldErrors> ParseHorovodJob(const Json& object) {
   CheckConstant(root, "kind", kKind);
   root.Object("metadata", true, [&](ObjectReader& reader) { ReadMetadata(reader, &job); });
   job.status = StatusFromJson(root.Raw("status"));
-  const bool taken_up = !job.status.start_time.empty() || !job.status.completion_time.empty();
   root.Object("spec", true,
-              [&](ObjectReader& reader) { ReadSpec(reader, taken_up, &job, &errors); });
+              [&](ObjectReader& reader) { ReadSpec(reader, job.status.TakenUp(), &job, &errors); });
   root.RefuseUnknown();
   if (!errors.empty()) return tl::unexpected(std::move(errors));
   const std::string& queue = job.spec.run_policy.scheduling_policy.queue;

@@ -175,6 +175,8 @@ struct Status {
 
   const Condition* Find(const std::string& type) const;
   bool Is(const std::string& type) const;  // the condition exists and is True
+  // An operator has accepted the job.
+  bool TakenUp() const { return !start_time.empty() || !completion_time.empty(); }
 };
 
 struct HorovodJob {

@@ -235,13 +235,10 @@ void ObjectReader::Object(const std::string& name, bool required,
   read(reader);
 }
 
-void ObjectReader::ObjectList(const std::string& name, bool required,
+void ObjectReader::ObjectList(const std::string& name,
                               const std::function<void(ObjectReader&)>& read) {
   const Json* value = Find(name);
-  if (value == nullptr) {
-    if (required) Error(name, "is required");
-    return;
-  }
+  if (value == nullptr) return;
   if (!value->is_array()) return WrongType(name, *value, "a list");
   for (std::size_t i = 0; i < value->size(); ++i) {
     ObjectReader reader((*value)[i], fmt::format("{}[{}]", PathOf(name), i), errors_);

@@ -55,8 +55,7 @@ class ObjectReader {
   // Calls `read` with a reader of the field, if the field exists; `required` reports its absence.
   void Object(const std::string& name, bool required,
               const std::function<void(ObjectReader&)>& read);
-  void ObjectList(const std::string& name, bool required,
-                  const std::function<void(ObjectReader&)>& read);
+  void ObjectList(const std::string& name, const std::function<void(ObjectReader&)>& read);
   // Reports a list of more than `most` elements, or a string of more than `most` bytes.
   void AtMost(const std::string& name, std::size_t most);
   // Reports list elements that equal an earlier one.

@@ -224,7 +224,8 @@ ConfigExit Refused(const std::string& why) {
 constexpr char kAbout[] =
     "Runs HorovodJobs: watches them and their pods, and is the rendezvous of their sidecars.\n"
     "Every option but the last three may stand in the file of --config, in camelCase: "
-    "--kube-qps 50 is kubeQps: 50.\n";
+    "--kube-qps 50 is kubeQps: 50.\n"
+    "`ringmaster-operator check -h` tells how an installed operator is looked at.\n";
 
 // The contents of the command line; CLI11 fills it in.
 struct Given {

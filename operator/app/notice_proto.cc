@@ -12,12 +12,9 @@ v1::OperatorNotice ToProto(const planner::Notice& notice) {
   if (const auto* found = std::get_if<planner::ViewDecidedNotice>(&notice)) {
     out.mutable_view_decided()->set_view(membership::EncodeView(*found->view));
   } else if (const auto* drain = std::get_if<planner::DrainNotice>(&notice)) {
-    for (const std::string& uid : drain->pod_uids) out.mutable_drain()->add_pod_uids(uid);
+    for (const std::string& uid : *drain->pod_uids) out.mutable_drain()->add_pod_uids(uid);
     out.mutable_drain()->set_reason(drain->reason);
     out.mutable_drain()->set_deadline_unix_ms(drain->deadline_unix_ms);
-  } else if (const auto* gone = std::get_if<planner::PodGoneNotice>(&notice)) {
-    out.mutable_pod_gone()->set_pod_uid(gone->pod_uid);
-    out.mutable_pod_gone()->set_reason(gone->reason);
   } else if (const auto* target = std::get_if<planner::TargetNotice>(&notice)) {
     out.mutable_target()->set_min_pods(target->min_pods);
     out.mutable_target()->set_expected_pods(target->expected_pods);
@@ -27,6 +24,13 @@ v1::OperatorNotice ToProto(const planner::Notice& notice) {
     out.mutable_recover()->set_lineage(recover->lineage);
     out.mutable_recover()->set_fresh_workers(recover->fresh_workers);
   }
+  return out;
+}
+
+v1::OperatorNotice ToProto(const planner::GonePod& pod) {
+  v1::OperatorNotice out;
+  out.mutable_pod_gone()->set_pod_uid(pod.uid);
+  out.mutable_pod_gone()->set_reason(pod.reason);
   return out;
 }
 

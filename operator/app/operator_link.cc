@@ -6,19 +6,21 @@
 #include <spdlog/spdlog.h>
 
 #include <atomic>
-#include <deque>
-#include <thread>
+#include <chrono>
+#include <optional>
 
 #include "common/logging/log.h"
+#include "common/rpc/connection_limits.h"
 #include "common/rpc/keep_alive.h"
 #include "common/rpc/message_size.h"
 #include "common/sync/mutex.h"
 #include "common/tls/certificate.h"
 #include "common/tls/credentials.h"
 #include "operator.grpc.pb.h"
-#include "operator/app/notice_proto.h"
+#include "operator/api/object_key.h"
 #include "operator/app/record_calls.h"
 #include "operator/app/report_intake.h"
+#include "operator/app/waiting_notices.h"
 
 namespace ringmaster::app {
 namespace {
@@ -26,14 +28,10 @@ namespace {
 using controllers::SidecarRegistry;
 using planner::Notice;
 
-// Per connection; a sidecar has one, with its stream and the record calls of its campaigns.
-constexpr int kMostStreams = 32;
-constexpr int kMostMetadata = 16 << 10;
 // These limits keep idle connections and streams from piling up: a sidecar registers at once, and
 // has a stream as long as it is connected.
 constexpr std::chrono::seconds kRegisterWithin{5};
 constexpr int kIdleMs = 60'000;
-constexpr int kHandshakeMs = 30'000;
 
 using Peer = std::shared_ptr<const grpc::AuthContext>;
 
@@ -50,38 +48,74 @@ std::string WhyNotItsJob(const Peer& peer, const std::string& job_uid) {
 }
 
 // The writing half of one stream. It may outlive the stream, because the registry holds it.
+//
+// A sidecar that does not read can't make the operator's memory grow: notices wait as they are,
+// views shared, and only the one that is being written is encoded.
 class StreamSink : public controllers::NoticeSink {
  public:
   using Reactor = grpc::ServerBidiReactor<v1::SidecarReport, v1::OperatorNotice>;
 
-  explicit StreamSink(Reactor* reactor) : reactor_(reactor) {}
+  // A stream on which nothing has been read for `read_within` ends when it is written to.
+  StreamSink(Reactor* reactor, grpc::CallbackServerContext* context,
+             std::chrono::milliseconds read_within)
+      : read_within_(read_within), reactor_(reactor), context_(context) {}
 
-  void Send(const Notice& notice) override { Push(ToProto(notice)); }
+  void Send(const Notice& notice) override {
+    const sync::MutexLock lock(&mu_);
+    if (reactor_ == nullptr) return;
+    waiting_.Add(notice);
+    if (!written_since_) return WriteNext();
+    if (std::chrono::steady_clock::now() - *written_since_ > read_within_) GiveUp();
+  }
   void Replaced() override {
     Close({grpc::StatusCode::ABORTED, "another stream of this pod has taken its place"});
   }
 
-  void Push(v1::OperatorNotice notice) {
+  // The first message, before the registry knows this sink.
+  void Welcome(v1::OperatorNotice welcome) {
     const sync::MutexLock lock(&mu_);
-    if (reactor_ == nullptr) return;
-    queue_.push_back(std::move(notice));
-    if (queue_.size() == 1) reactor_->StartWrite(&queue_.front());
+    if (reactor_ != nullptr) Write(std::move(welcome));
   }
   void OnWritten(bool ok) {
     const sync::MutexLock lock(&mu_);
-    queue_.pop_front();
-    if (ok && reactor_ != nullptr && !queue_.empty()) reactor_->StartWrite(&queue_.front());
+    written_since_.reset();
+    if (ok && reactor_ != nullptr) WriteNext();
   }
   void Close(const grpc::Status& status) {
     const sync::MutexLock lock(&mu_);
-    if (reactor_ != nullptr) reactor_->Finish(status);
-    reactor_ = nullptr;
+    Finish(status);
   }
 
  private:
+  void WriteNext() REQUIRES(mu_) {
+    if (auto message = waiting_.Next()) Write(std::move(*message));
+  }
+  void Write(v1::OperatorNotice notice) REQUIRES(mu_) {
+    writing_ = std::move(notice);
+    written_since_ = std::chrono::steady_clock::now();
+    reactor_->StartWrite(&writing_);
+  }
+  void GiveUp() REQUIRES(mu_) {
+    spdlog::warn("stream ended: its sidecar doesn't read seconds={}",
+                 std::chrono::duration_cast<std::chrono::seconds>(read_within_).count());
+    // A status would wait behind the message that nobody reads.
+    context_->TryCancel();
+    Finish(grpc::Status::CANCELLED);
+  }
+  void Finish(const grpc::Status& status) REQUIRES(mu_) {
+    if (reactor_ != nullptr) reactor_->Finish(status);
+    reactor_ = nullptr;
+    waiting_ = {};
+  }
+
+  const std::chrono::milliseconds read_within_;
   sync::Mutex mu_;
-  Reactor* reactor_ GUARDED_BY(mu_);                      // null once the stream ends
-  std::deque<v1::OperatorNotice> queue_ GUARDED_BY(mu_);  // the first one is being written
+  Reactor* reactor_ GUARDED_BY(mu_);  // null once the stream ends
+  // Lives at least as long as `reactor_` is not null.
+  grpc::CallbackServerContext* const context_;
+  WaitingNotices waiting_ GUARDED_BY(mu_);
+  v1::OperatorNotice writing_ GUARDED_BY(mu_);
+  std::optional<std::chrono::steady_clock::time_point> written_since_ GUARDED_BY(mu_);
 };
 
 // The open streams, which are told when the operator stops.
@@ -119,8 +153,9 @@ grpc::Status Stopping() {
 
 class Connection final : public StreamSink::Reactor {
  public:
-  Connection(SidecarRegistry* registry, OpenStreams* streams, const Peer& peer)
-      : sink_(std::make_shared<StreamSink>(this)),
+  Connection(SidecarRegistry* registry, OpenStreams* streams, const Peer& peer,
+             grpc::CallbackServerContext* context, std::chrono::milliseconds read_within)
+      : sink_(std::make_shared<StreamSink>(this, context, read_within)),
         intake_(registry,
                 {.why_not_its_job = [peer](const auto& uid) { return WhyNotItsJob(peer, uid); },
                  .on_accepted = [this](auto welcome) { OnAccepted(std::move(welcome)); },
@@ -167,7 +202,7 @@ class Connection final : public StreamSink::Reactor {
     return {unknown ? grpc::StatusCode::NOT_FOUND : grpc::StatusCode::INVALID_ARGUMENT, taken.why};
   }
   void OnAccepted(v1::OperatorNotice welcome) {
-    sink_->Push(std::move(welcome));
+    sink_->Welcome(std::move(welcome));
     *registered_ = true;
     patience_.Cancel();
   }
@@ -182,8 +217,8 @@ class Connection final : public StreamSink::Reactor {
 class Server final : public OperatorLinkServer, public v1::OperatorLink::CallbackService {
  public:
   Server(SidecarRegistry* registry, controllers::QuorumRecordStore* records,
-         const std::optional<tls::Files>& tls)
-      : registry_(registry), tls_(tls), record_calls_(records) {}
+         const std::optional<tls::Files>& tls, std::chrono::milliseconds read_within)
+      : registry_(registry), tls_(tls), read_within_(read_within), record_calls_(records) {}
   ~Server() override { Stop(); }
 
   kube::Result<void> Listen(const std::string& listen) {
@@ -201,10 +236,8 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     rpc::KeepAlive(&builder);
     rpc::LimitMessages(&builder);
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
-    builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMostMetadata);
+    rpc::LimitConnections(&builder);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
-    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) {
@@ -235,15 +268,16 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
 
   grpc::ServerBidiReactor<v1::SidecarReport, v1::OperatorNotice>* Attend(
       grpc::CallbackServerContext* context) override {
-    return new Connection(registry_, &streams_, PeerOf(context));  // deletes itself in OnDone
+    return new Connection(registry_, &streams_, PeerOf(context), context,
+                          read_within_);  // deletes itself in OnDone
   }
   grpc::ServerUnaryReactor* Record(grpc::CallbackServerContext* context,
                                    const v1::RecordRequest* request,
                                    v1::RecordReply* reply) override {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    if (std::string wrong = WhyNotItsJob(PeerOf(context), request->job_uid()); !wrong.empty()) {
-      spdlog::warn("record message refused error={}", logging::Value(wrong));
-      reactor->Finish({grpc::StatusCode::PERMISSION_DENIED, wrong});
+    if (const grpc::Status may = MayTouchRecord(PeerOf(context), *request); !may.ok()) {
+      spdlog::warn("record message refused error={}", logging::Value(may.error_message()));
+      reactor->Finish(may);
       return reactor;
     }
     record_calls_.Post(context, request, reply, reactor);
@@ -251,12 +285,24 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
   }
 
  private:
+  // The uid alone would open the record of any job, whatever namespace and name the request has.
+  grpc::Status MayTouchRecord(const Peer& peer, const v1::RecordRequest& request) const {
+    if (std::string wrong = WhyNotItsJob(peer, request.job_uid()); !wrong.empty()) {
+      return {grpc::StatusCode::PERMISSION_DENIED, wrong};
+    }
+    const std::string key = api::KeyText(request.job_namespace(), request.job_name());
+    if (registry_->KnowsJob(key, request.job_uid())) return grpc::Status::OK;
+    return {
+        grpc::StatusCode::UNAVAILABLE,
+        fmt::format("the operator knows no job {} with uid \"{}\" (yet)", key, request.job_uid())};
+  }
   Peer PeerOf(grpc::CallbackServerContext* context) const {
     return tls_ ? context->auth_context() : nullptr;
   }
 
   SidecarRegistry* const registry_;
   const std::optional<tls::Files> tls_;
+  const std::chrono::milliseconds read_within_;
   OpenStreams streams_;
   RecordCalls record_calls_;
   std::unique_ptr<grpc::Server> server_;
@@ -273,8 +319,8 @@ bool IsLocalAddress(const std::string& address) {
 
 kube::Result<std::unique_ptr<OperatorLinkServer>> OperatorLinkServer::Start(
     const std::string& listen, SidecarRegistry* registry, controllers::QuorumRecordStore* records,
-    const std::optional<tls::Files>& tls) {
-  auto server = std::make_unique<Server>(registry, records, tls);
+    const std::optional<tls::Files>& tls, std::chrono::milliseconds read_within) {
+  auto server = std::make_unique<Server>(registry, records, tls, read_within);
   if (auto listening = server->Listen(listen); !listening) {
     return tl::unexpected(listening.error());
   }

@@ -6,6 +6,7 @@
 // blocks them: the compare-and-swap of a record has other threads.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,10 +21,12 @@ namespace ringmaster::app {
 class OperatorLinkServer {
  public:
   // Returns kUnavailable if `listen` (host:port or unix:/path) can't be bound; the message names
-  // it. `tls` is the operator's own certificate; without it any peer that connects is trusted.
+  // it. `tls` is the operator's own certificate; without it any peer that connects is trusted. A
+  // sidecar that reads nothing for `read_within`, while it has something to read, is disconnected.
   static kube::Result<std::unique_ptr<OperatorLinkServer>> Start(
       const std::string& listen, controllers::SidecarRegistry* registry,
-      controllers::QuorumRecordStore* records, const std::optional<tls::Files>& tls = std::nullopt);
+      controllers::QuorumRecordStore* records, const std::optional<tls::Files>& tls = std::nullopt,
+      std::chrono::milliseconds read_within = std::chrono::minutes(1));
   virtual ~OperatorLinkServer() = default;
   // The address for sidecars: `listen` with the port that was chosen.
   virtual std::string target() const = 0;

@@ -15,6 +15,14 @@
 namespace ringmaster::app {
 namespace {
 
+// Many times what a pod with all its workers has to say. What is kept of a sidecar grows with it.
+constexpr std::size_t kMostReportBytes = 256 << 10;
+
+// These hold a view, which is as large as the job.
+bool HoldsAView(const v1::SidecarReport& report) {
+  return report.has_view() || report.has_recovery();
+}
+
 // Parses figures about a rebuild; nullopt if the text has none.
 std::optional<job::Rebuild> ParseRebuild(const std::string& text) {
   return job::RebuildFromJson(fields::ParseOrDiscard(text));
@@ -68,6 +76,11 @@ ReportIntake::Result ReportIntake::Register(const v1::Registration& registration
 }
 
 std::string ReportIntake::TakeReport(const v1::SidecarReport& report) {
+  if (const std::size_t bytes = report.ByteSizeLong();
+      bytes > kMostReportBytes && !HoldsAView(report)) {
+    return fmt::format("a report of {} bytes, at most {} are allowed for one without a view", bytes,
+                       kMostReportBytes);
+  }
   switch (report.kind_case()) {
     case v1::SidecarReport::kReadiness:
       return OnReadiness(report.readiness());

@@ -82,6 +82,13 @@ const std::vector<Rule>& QueueClusterRules() {
   static const std::vector<Rule> kRules = {
       {"kueue.x-k8s.io", "resourceflavors", "", {"get"}},
       {"kueue.x-k8s.io", "workloadpriorityclasses", "", {"get"}},
+  };
+  return kRules;
+}
+
+// How important a job is that has no pods yet, in its queue or in our own line.
+const std::vector<Rule>& PriorityRules() {
+  static const std::vector<Rule> kRules = {
       {"scheduling.k8s.io", "priorityclasses", "", {"get"}},
   };
   return kRules;
@@ -137,6 +144,7 @@ std::vector<Right> WantedRights(const RightsScope& scope) {
   if (!scope.authority_namespace.empty()) add(AuthorityRules(), scope.authority_namespace);
   if (scope.whole_cluster) add(ClusterRules(), "");
   if (scope.kueue) add(QueueClusterRules(), "");
+  if (scope.kueue || scope.whole_cluster) add(PriorityRules(), "");
   if (scope.trust_node_deletion) add(TrustRules(), "");
   if (scope.reviews) add(ReviewRules(), "");
   return rights;

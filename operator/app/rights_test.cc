@@ -65,6 +65,10 @@ TEST(Rights, WhatOnlyASettingNeedsIsAskedForWithIt) {
   api.denied = "get nodes/";
   EXPECT_TRUE(MissingRights(&api, WantedRights({.whole_cluster = true}), {}).empty());
   EXPECT_EQ(MissingRights(&api, WantedRights({.trust_node_deletion = true}), {}).size(), 1u);
+  api.denied = "get priorityclasses/";
+  EXPECT_TRUE(MissingRights(&api, WantedRights({}), {}).empty());
+  EXPECT_EQ(MissingRights(&api, WantedRights({.whole_cluster = true, .kueue = true}), {}).size(),
+            1u);
   api.denied = "create tokenreviews/";
   EXPECT_TRUE(MissingRights(&api, WantedRights({}), {}).empty());
   EXPECT_EQ(MissingRights(&api, WantedRights({.reviews = true}), {}).size(), 1u);

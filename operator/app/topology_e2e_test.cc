@@ -91,7 +91,9 @@ TEST_F(TopologyE2e, PodsThatHaveToBeTogetherTrainInOneRack) {
   ASSERT_TRUE(after);
   for (const Json& pod : after->items) {
     const std::string node = pod["spec"].value("nodeName", "");
-    if (!node.empty()) EXPECT_EQ(rack_of_[node], *racks.begin()) << "the new one follows";
+    if (!node.empty()) {
+      EXPECT_EQ(rack_of_[node], *racks.begin()) << "the new one follows";
+    }
   }
 }
 

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
+#include <map>
 
 #include "operator/cli/command_options.h"
+#include "operator/cli/command_words.h"
 #include "operator/cli/completion.h"
 #include "operator/cli/suggestion.h"
+#include "operator/cli/tilde.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -28,6 +32,65 @@ const CLI::Option* FindOption(const CLI::App& app, const std::string& word) {
   return app.get_option_no_throw(word.substr(0, word.find('=')));
 }
 
+bool IsOption(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
+
+// The words of `bench` that ringmaster-bench takes as well.
+std::vector<std::string> WithoutNp(const std::vector<std::string>& words) {
+  std::vector<std::string> rest;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (!IsNp(words[i]))
+      rest.push_back(words[i]);
+    else if (words[i].find('=') == std::string::npos)
+      ++i;  // the number
+  }
+  return rest;
+}
+
+// In the values of options that take a path, up to "--".
+void ExpandTildes(const CLI::App& command, const std::string& home,
+                  std::vector<std::string>* words) {
+  for (size_t i = 1; i < words->size() && (*words)[i] != "--"; ++i) {
+    std::string& word = (*words)[i];
+    const CLI::Option* option = IsOption(word) ? FindOption(command, word) : nullptr;
+    if (option == nullptr || !TakesFile(*option)) continue;
+    const size_t sign = word.find('=');
+    if (sign != std::string::npos)
+      word = word.substr(0, sign + 1) + ExpandTilde(word.substr(sign + 1), home);
+    else if (++i < words->size())
+      (*words)[i] = ExpandTilde((*words)[i], home);
+  }
+}
+
+// `-n=team` as `-nteam`, up to "--".
+void JoinShortOptions(std::vector<std::string>* words) {
+  for (size_t i = 1; i < words->size() && (*words)[i] != "--"; ++i) {
+    std::string& word = (*words)[i];
+    if (word.size() > 2 && word[0] == '-' && word[1] != '-' && word[2] == '=') word.erase(2, 1);
+  }
+}
+
+// Whether a word before the command is one of Target's options, which kubectl takes there as well.
+// Of one without its value in the same word `apart` becomes true.
+bool IsOfTarget(const std::string& word, bool* apart) {
+  const std::string name = word.substr(0, word.find('='));
+  *apart = name == word;
+  for (const char* known : {"--namespace", "--run-dir", "--context", "--kubeconfig"})
+    if (name == known) return true;
+  *apart = word == "-n";
+  return word.starts_with("-n") && !IsNp(word);
+}
+
+// `-n team get` as `get -n team`.
+void PutCommandFirst(std::vector<std::string>* words) {
+  size_t command = 0;
+  bool apart = false;
+  while (command < words->size() && IsOfTarget((*words)[command], &apart)) command += apart ? 2 : 1;
+  if (command >= words->size() || (*words)[command].starts_with('-')) return;
+  const auto first = words->begin();
+  const auto at = first + static_cast<std::ptrdiff_t>(command);
+  std::rotate(first, at, at + 1);
+}
+
 bool IsManifestName(const std::string& word) {
   const auto extension = std::filesystem::path(word).extension();
   return extension == ".yaml" || extension == ".yml" || extension == ".json";
@@ -37,17 +100,41 @@ bool IsHosts(const std::string& word) {
   return word == "-H" || word == "--hosts" || word.starts_with("--hosts=");
 }
 
+bool IsScript(const std::string& word) { return std::filesystem::path(word).extension() == ".py"; }
+
+// Whether the word begins a command, and can be no manifest.
+bool IsProgram(const std::string& word) {
+  for (const char* known : {"python", "python3", "torchrun", "bash", "sh"})
+    if (word == known) return true;
+  return IsScript(word) || std::filesystem::path(word).extension() == ".sh";
+}
+
+// `words` are a command without -np: `run train.py`, `run python3 train.py`.
+tl::unexpected<Failure> NoManifest(const std::vector<std::string>& words,
+                                   const std::string& program) {
+  const auto script = std::find_if(words.begin(), words.end(), IsScript);
+  const std::string what =
+      script == words.end() ? words.front() + " is a program" : *script + " is a script";
+  std::string command = script == words.begin() ? "python3" : "";
+  for (const std::string& word : words) command += (command.empty() ? "" : " ") + word;
+  return Fail(ExitCode::kUsage, fmt::format("{} and no manifest; did you mean `{} run -np 1 {}`?",
+                                            what, program, command));
+}
+
 // `run -np 4 python3 train.py --lr 0.1`: everything from the first word that is no option belongs
 // to the command, including options that `run` has as well.
-void SeparateCommand(const CLI::App& run, std::vector<std::string>* words) {
+Outcome<void> SeparateCommand(const CLI::App& run, const std::string& program,
+                              std::vector<std::string>* words) {
   bool np = false, hosts = false;
   for (size_t i = 1; i < words->size(); ++i) {
     std::string& word = (*words)[i];
-    if (word == "--") return;
-    if (word.empty() || word[0] != '-') {
-      if (np || (hosts && !IsManifestName(word)))
-        words->insert(words->begin() + static_cast<std::ptrdiff_t>(i), "--");
-      return;
+    const bool end = word == "--";
+    if (end || word.empty() || word[0] != '-') {
+      const auto first = words->begin() + static_cast<std::ptrdiff_t>(end ? i + 1 : i);
+      if (!np && !hosts && first != words->end() && IsProgram(*first))
+        return NoManifest({first, words->end()}, program);
+      if (!end && (np || (hosts && !IsManifestName(word)))) words->insert(first, "--");
+      return {};
     }
     if (IsNp(word)) {
       np = true;
@@ -58,21 +145,7 @@ void SeparateCommand(const CLI::App& run, std::vector<std::string>* words) {
     const bool takes_value = option != nullptr && option->get_expected_max() > 0;
     if (takes_value && word.find('=') == std::string::npos) ++i;
   }
-}
-
-// Reports a command without -np: `run train.py`, `run python3 train.py`.
-Outcome<void> CheckManifestNames(const std::vector<std::string>& words,
-                                 const std::string& program) {
-  const auto is_script = [](const std::string& word) {
-    return std::filesystem::path(word).extension() == ".py";
-  };
-  const auto script = std::find_if(words.begin(), words.end(), is_script);
-  if (script == words.end()) return {};
-  std::string command = script == words.begin() ? "python3" : "";
-  for (const std::string& word : words) command += (command.empty() ? "" : " ") + word;
-  return Fail(ExitCode::kUsage,
-              fmt::format("{} is a script and no manifest; did you mean `{} run -np 1 {}`?",
-                          *script, program, command));
+  return {};
 }
 
 // A job with changing hosts is elastic; without bounds it may have as many workers as any job.
@@ -135,8 +208,8 @@ Outcome<RunOptions> CheckRun(Parsed* p, const std::string& program) {
                   fmt::format("run: what? A manifest ({0} run job.yaml) or a command ({0} run "
                               "-np 4 python3 train.py)",
                               program));
-    if (auto manifests = CheckManifestNames(p->run_words, program); !manifests)
-      return tl::unexpected(manifests.error());
+    if (std::any_of(p->run_words.begin(), p->run_words.end(), IsScript))
+      return NoManifest(p->run_words, program);
     run.manifests.assign(p->run_words.begin(), p->run_words.end());
     return run;
   }
@@ -212,44 +285,93 @@ std::vector<std::string> OptionNames(const CLI::App& app) {
   return names;
 }
 
+// What people type who know other tools; null: nothing.
+const char* CommandOfOthers(const std::string& word) {
+  static const std::map<std::string, const char*> kMeant = {
+      {"cancel", "delete"}, {"stop", "delete"}, {"rm", "delete"},  {"remove", "delete"},
+      {"ps", "get"},        {"ls", "get"},      {"list", "get"},   {"jobs", "get"},
+      {"start", "run"},     {"exec", "run"},    {"launch", "run"}, {"submit", "apply"},
+      {"create", "apply"}};
+  const auto meant = kMeant.find(word);
+  return meant == kMeant.end() ? nullptr : meant->second;
+}
+
 // This check runs before CLI11, which would report too many arguments.
 Outcome<void> CheckCommandName(const CLI::App& root, const std::vector<std::string>& words) {
   if (words.empty() || words[0].empty() || words[0][0] == '-') return {};
   const auto names = CommandNames(root);
   if (std::find(names.begin(), names.end(), words[0]) != names.end()) return {};
+  const char* meant = CommandOfOthers(words[0]);
   return Fail(ExitCode::kUsage,
               fmt::format("there is no command \"{}\"{}\nTry: {} --help", words[0],
-                          DidYouMean(words[0], names), root.get_name()));
+                          meant != nullptr ? fmt::format("; did you mean {}?", meant)
+                                           : DidYouMean(words[0], names),
+                          root.get_name()));
+}
+
+// `help run` as `run --help`.
+void AskForHelp(std::vector<std::string>* words) {
+  words->erase(words->begin());
+  words->resize(std::min<size_t>(words->size(), 1));
+  words->push_back("--help");
+}
+
+// Of a single letter that is unknown: the one option that begins with it. Other letters are no
+// mistakes in writing it.
+std::string MeantByLetter(char letter, const std::vector<std::string>& names) {
+  std::vector<std::string> meant;
+  for (const std::string& name : names)
+    if (name.size() > 2 && name[2] == std::tolower(letter)) meant.push_back(name);
+  return meant.size() == 1 ? "; did you mean " + meant.front() + "?" : "";
 }
 
 // Describes the words that the command doesn't accept.
 std::string Unexpected(const CLI::App& command, const std::vector<std::string>& rest) {
   for (const std::string& word : rest) {
-    if (word.size() < 2 || word[0] != '-') continue;
+    if (!IsOption(word)) continue;
     const std::string name = word.substr(0, word.find('='));
+    const auto names = OptionNames(command);
+    if (std::find(names.begin(), names.end(), name) != names.end())
+      return fmt::format("put {} behind {}", name, command.get_name());
     return fmt::format("{} has no option {}{}", command.get_name(), name,
-                       DidYouMean(name, OptionNames(command)));
+                       name.size() == 2 ? MeantByLetter(name[1], names) : DidYouMean(name, names));
   }
   return fmt::format("{}: \"{}\" is one argument too many", command.get_name(), rest.front());
 }
 
-std::vector<CommandWords> WordsOf(const CLI::App& root) {
-  std::vector<CommandWords> all;
-  for (const CLI::App* command : root.get_subcommands(nullptr)) {
-    CommandWords words{command->get_name(), command->get_description(), {}, {}, false};
-    for (const CLI::Option* option : command->get_options()) {
-      const std::string type = option->get_type_name();
-      const bool file =
-          type.find("FILE") != std::string::npos || type.find("DIR") != std::string::npos;
-      if (option->get_positional()) words.files = words.files || file;
-      for (const std::string& name : option->get_lnames()) words.options.push_back("--" + name);
-      for (const std::string& name : option->get_snames()) words.options.push_back("-" + name);
-      if (!file) continue;
-      for (const std::string& name : option->get_lnames()) words.with_file.push_back("--" + name);
-    }
-    all.push_back(std::move(words));
+// Of a missing argument: what shows the names that there are.
+std::string WhereNamesAre(const CLI::App& command, const std::string& error,
+                          const std::string& program) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string type = option->get_type_name();
+    if (!option->get_positional() || error.find(option->get_name()) != 0) continue;
+    if (type == "JOB" || type == "POD|JOB")
+      return fmt::format("; `{} get` shows which there are", program);
+    if (type == "POD") return fmt::format("; `{} get JOB` shows which there are", program);
   }
-  return all;
+  return "";
+}
+
+template <class Kind>
+bool Is(const CLI::ParseError& error) {
+  return dynamic_cast<const Kind*>(&error) != nullptr;
+}
+
+tl::unexpected<Failure> WrongWords(const CLI::App& root, const CLI::ParseError& error,
+                                   const std::string& program) {
+  const auto chosen = root.get_subcommands();
+  const CLI::App& command = chosen.empty() ? root : *chosen[0];
+  const std::string name = chosen.empty() ? "" : command.get_name();
+  const auto rest = root.remaining(true);
+  const bool lacks = Is<CLI::RequiredError>(error);
+  std::string what = (name.empty() ? "" : name + ": ") + error.what();
+  if (lacks) what += WhereNamesAre(command, error.what(), program);
+  // What is too much may be why something is missing.
+  if ((Is<CLI::ExtrasError>(error) && !rest.empty()) ||
+      (lacks && std::any_of(rest.begin(), rest.end(), IsOption)))
+    what = Unexpected(command, rest);
+  return Fail(ExitCode::kUsage,
+              fmt::format("{}\nTry: {} {}--help", what, program, name.empty() ? "" : name + " "));
 }
 
 template <class Value>
@@ -257,8 +379,7 @@ std::optional<Value> IfGiven(Value value) {
   return value < 0 ? std::nullopt : std::optional(value);
 }
 
-Outcome<Command> Chosen(const CLI::App& root, const std::string& name, Parsed* p,
-                        const std::string& program) {
+Outcome<Command> Chosen(const std::string& name, Parsed* p, const std::string& program) {
   if (name == "run") {
     auto checked = CheckRun(p, program);
     if (!checked) return tl::unexpected(checked.error());
@@ -274,7 +395,8 @@ Outcome<Command> Chosen(const CLI::App& root, const std::string& name, Parsed* p
   p->ui.interval = std::chrono::milliseconds(static_cast<int64_t>(p->ui_interval * 1000));
   if (name == "ui") return WithTarget(p->ui);
   if (name == "bench") {
-    p->bench.words = root.get_subcommand("bench")->remaining();
+    if (const std::string wrong = bench::WhatIsWrong(p->measured); !wrong.empty())
+      return Fail(ExitCode::kUsage, "bench: " + wrong);
     return Command(p->bench);
   }
   if (name == "convert") return Command(p->convert);
@@ -289,13 +411,14 @@ Outcome<Command> Chosen(const CLI::App& root, const std::string& name, Parsed* p
   p->node.abandon_after = std::chrono::seconds(p->abandon_after);
   if (name == "node") return Command(p->node);
   if (name == "completion")
-    return Command(CompletionOptions{CompletionScript(p->shell, WordsOf(root))});
+    return Command(CompletionOptions{CompletionScript(p->shell, AllCommandWords())});
   return Command(VersionOptions{});
 }
 
 }  // namespace
 
-Outcome<Command> ParseCommandLine(std::vector<std::string> words, const std::string& program) {
+Outcome<Command> ParseCommandLine(std::vector<std::string> words, const std::string& program,
+                                  const std::string& home) {
   Parsed p;
   CLI::App root{"", program};
   root.require_subcommand(0, 1);
@@ -303,30 +426,31 @@ Outcome<Command> ParseCommandLine(std::vector<std::string> words, const std::str
   root.add_flag("--version", version_flag, "print the version");
   AddCommands(&root, program, &p);
 
+  PutCommandFirst(&words);
+  if (!words.empty() && words.front() == "help") AskForHelp(&words);
   if (auto known = CheckCommandName(root, words); !known) return tl::unexpected(known.error());
   const std::string first = words.empty() ? "" : words.front();
-  if (first == "run") SeparateCommand(*root.get_subcommand("run"), &words);
+  if (first == "run") {
+    auto separated = SeparateCommand(*root.get_subcommand("run"), program, &words);
+    if (!separated) return tl::unexpected(separated.error());
+  }
   if (first == "bench") {
     for (std::string& word : words)
       if (IsNp(word)) Lengthen(&word);
   }
+  JoinShortOptions(&words);
+  if (!first.empty() && !IsOption(first)) ExpandTildes(*root.get_subcommand(first), home, &words);
+  if (first == "bench") p.bench.words = WithoutNp({words.begin() + 1, words.end()});
   std::reverse(words.begin(), words.end());  // CLI11 expects a vector in reverse order
   try {
     root.parse(words);
   } catch (const CLI::CallForHelp&) {
     return Fail(ExitCode::kDone, root.help());  // of the chosen command, if there is one
   } catch (const CLI::ParseError& error) {
-    auto chosen = root.get_subcommands();
-    const auto rest = root.remaining(true);
-    const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !rest.empty();
-    std::string what = extra            ? Unexpected(chosen.empty() ? root : *chosen[0], rest)
-                       : chosen.empty() ? error.what()
-                                        : chosen[0]->get_name() + ": " + error.what();
-    return Fail(ExitCode::kUsage, fmt::format("{}\nTry: {} {}--help", what, program,
-                                              chosen.empty() ? "" : chosen[0]->get_name() + " "));
+    return WrongWords(root, error, program);
   }
   auto chosen = root.get_subcommands();
-  if (!chosen.empty()) return Chosen(root, chosen[0]->get_name(), &p, program);
+  if (!chosen.empty()) return Chosen(chosen[0]->get_name(), &p, program);
   if (version_flag) return Command(VersionOptions{});
   return Fail(ExitCode::kUsage, "which command?\n\n" + root.help());
 }

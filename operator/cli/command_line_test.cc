@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/cli/command_words.h"
+
 namespace ringmaster::cli {
 namespace {
 
@@ -99,6 +101,23 @@ TEST(CommandLineTest, CommandsTakeAClusterAsKubectlDoes) {
     EXPECT_TRUE(ParseCommandLine({command, "digits", "-n", "team"}).has_value());
 }
 
+TEST(CommandLineTest, WhichClusterMayBeSaidBeforeTheCommandAsKubectlTakesIt) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"-n", "team", "get", "digits", "--context", "prod"},
+           {"-nteam", "--context=prod", "get", "digits"},
+           {"--namespace=team", "--context", "prod", "status", "digits"}}) {
+    const auto get = Parse<GetOptions>(words);
+    EXPECT_EQ(get.target.ns, "team");
+    EXPECT_EQ(get.target.context, "prod");
+    EXPECT_EQ(get.job, "digits");
+  }
+  const auto why = Parse<WhyOptions>({"--kubeconfig", "file", "why", "digits"});
+  EXPECT_EQ(why.target.kubeconfig, "file");
+  const auto run = Parse<RunOptions>({"--run-dir", "d", "run", "-np", "1", "true", "-n", "2"});
+  EXPECT_EQ(run.run_dir, "d");
+  EXPECT_THAT(run.command, ElementsAre("true", "-n", "2"));
+}
+
 TEST(CommandLineTest, LogsTakesATailAndARankOnlyIfAsked) {
   auto logs = Parse<LogsOptions>({"logs", "digits", "-f", "--tail", "20", "--rank", "0"});
   EXPECT_EQ(logs.tail, 20);
@@ -134,6 +153,40 @@ TEST(CommandLineTest, KillNamesAWorkerOnlyIfAsked) {
   EXPECT_EQ(Parse<KillOptions>({"kill", "p", "--worker", "0"}).worker, 0);
 }
 
+TEST(CommandLineTest, ACommandWithoutNpIsToldFromAManifest) {
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"run", "python3", "train.py", "--lr", "0.1"},
+       "train.py is a script and no manifest; did you mean `ringmaster run -np 1 python3 train.py "
+       "--lr 0.1`?"},
+      {{"run", "--plain", "train.py", "--lr", "0.1"}, "run -np 1 python3 train.py --lr 0.1`?"},
+      {{"run", "python3", "-m", "train"},
+       "python3 is a program and no manifest; did you mean `ringmaster run -np 1 python3 -m "
+       "train`?"},
+      {{"run", "--", "torchrun", "--nproc", "2", "x.py"}, "run -np 1 torchrun --nproc 2 x.py`?"},
+      {{"run", "./train.sh"}, "run -np 1 ./train.sh`?"},
+      {{"run", "job.yaml", "train.py"}, "train.py is a script"}};
+  for (const auto& [words, says] : cases) {
+    const auto parsed = ParseCommandLine(words);
+    ASSERT_FALSE(parsed.has_value()) << says;
+    EXPECT_EQ(parsed.error().code, ExitCode::kUsage);
+    EXPECT_THAT(parsed.error().message, HasSubstr(says));
+  }
+  EXPECT_EQ(Parse<RunOptions>({"run", "-np", "2", "--", "python3", "a"}).np, 2);
+  EXPECT_THAT(Parse<RunOptions>({"run", "--", "job.yaml"}).manifests, ElementsAre("job.yaml"));
+}
+
+TEST(CommandLineTest, HelpIsACommand) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"help", "run"}, {"help", "run", "me"}}) {
+    const auto help = ParseCommandLine(words);
+    EXPECT_EQ(help.error().code, ExitCode::kDone);
+    EXPECT_THAT(help.error().message, HasSubstr("--output-filename"));
+  }
+  const auto all = ParseCommandLine({"help"});
+  EXPECT_EQ(all.error().code, ExitCode::kDone);
+  EXPECT_EQ(all.error().message, ParseCommandLine({"--help"}).error().message);
+}
+
 struct Wrong {
   std::vector<std::string> words;
   std::string says;
@@ -161,10 +214,20 @@ TEST(CommandLineTest, WrongWordsAreUsageErrorsThatNameThem) {
       {{"get", "--run-dir", "a", "--context", "b"}, "two places"},
       {{"get", "--run", "a"}, "get has no option --run; did you mean --run-dir?"},
       {{"get", "--namspace=x"}, "did you mean --namespace?"},
+      {{"-A", "get"}, "put -A behind get"},
+      {{"-n", "team", "convert", "a.yaml"}, "convert has no option -n"},
+      {{"-n", "team", "stauts"}, "did you mean status?"},
+      {{"-n", "team"}, "ringmaster has no option -n"},
       {{"get", "digits", "more"}, "\"more\" is one argument too many"},
       {{"get", "-A", "digits"}, "-A shows all jobs"},
       {{"get", "-A", "-n", "x"}, "-A and -n"},
       {{"get", "-w", "-o", "wide"}, "-w shows jobs"},
+      {{"stop", "digits"}, "there is no command \"stop\"; did you mean delete?"},
+      {{"ps"}, "did you mean get?"},
+      {{"start", "job.yaml"}, "did you mean run?"},
+      {{"why"}, "why: job is required; `ringmaster get` shows which there are"},
+      {{"drain"}, "drain: pod is required; `ringmaster get JOB` shows which there are"},
+      {{"scale", "digits", "4"}, "scale: --replicas is required"},
       {{"stauts"}, "there is no command \"stauts\"; did you mean status?"},
       {{"run", "--verbose", "-np", "2", "true"}, "run has no option --verbose"},
       {{"run", "--plian", "a.yaml"}, "did you mean --plain?"},
@@ -173,10 +236,74 @@ TEST(CommandLineTest, WrongWordsAreUsageErrorsThatNameThem) {
       {{"logs"}, "logs: name is required"},
       {{"completion", "tcsh"}, "tcsh"},
       {{"frobnicate"}, "frobnicate"},
+      {{"help", "frobnicate"}, "there is no command \"frobnicate\""},
+      {{"run", "-n", "2", "true"}, "run has no option -n; did you mean --np?"},
+      {{"-V"}, "ringmaster has no option -V; did you mean --version?"},
+      {{"get", "-x"}, "get has no option -x\n"},
       {{}, "ringmaster"},
   };
   for (const Wrong& wrong : cases) {
     auto parsed = ParseCommandLine(wrong.words);
+    ASSERT_FALSE(parsed.has_value()) << testing::PrintToString(wrong.words);
+    EXPECT_EQ(parsed.error().code, ExitCode::kUsage);
+    EXPECT_THAT(parsed.error().message, HasSubstr(wrong.says));
+  }
+}
+
+TEST(CommandLineTest, ATildeInAPathIsTheHomeFolderHoweverTheShellLeavesIt) {
+  const auto at_home = [](std::vector<std::string> words) {
+    auto parsed = ParseCommandLine(std::move(words), "ringmaster", "/home/me");
+    EXPECT_TRUE(parsed.has_value()) << parsed.error().message;
+    return *parsed;
+  };
+  const auto run = std::get<RunOptions>(
+      at_home({"run", "--run-dir=~/x", "--output-filename", "~/out", "--summary=~", "-np", "1",
+               "train", "--run-dir=~/y", "~/data"}));
+  EXPECT_EQ(run.run_dir, "/home/me/x");
+  EXPECT_EQ(run.output_dir, "/home/me/out");
+  EXPECT_EQ(run.summary, "/home/me");
+  EXPECT_THAT(run.command, ElementsAre("train", "--run-dir=~/y", "~/data"));
+  const auto get = std::get<GetOptions>(at_home({"--kubeconfig=~/config", "status", "-n", "~/x"}));
+  EXPECT_EQ(get.target.kubeconfig, "/home/me/config");
+  EXPECT_EQ(get.target.ns, "~/x") << "no path";
+  EXPECT_EQ(std::get<WhyOptions>(at_home({"why", "job", "--run-dir=~you"})).target.run_dir, "~you");
+  EXPECT_THAT(std::get<BenchOptions>(at_home({"bench", "-np=2", "--csv=~/out.csv"})).words,
+              ElementsAre("--csv=/home/me/out.csv"));
+  EXPECT_EQ(Parse<WhyOptions>({"why", "job", "--run-dir=~/x"}).target.run_dir, "~/x")
+      << "without a home";
+}
+
+TEST(CommandLineTest, AShortOptionMayHaveAnEqualsSignAsKubectlTakesIt) {
+  EXPECT_EQ(Parse<WhyOptions>({"why", "digits", "-n=team"}).target.ns, "team");
+  EXPECT_EQ(Parse<GetOptions>({"-n=team", "get", "-o=json"}).target.ns, "team");
+  EXPECT_EQ(Parse<GetOptions>({"get", "-o=json"}).format, OutputFormat::kJson);
+  EXPECT_THAT(Parse<RunOptions>({"run", "-np", "1", "true", "-n=2"}).command,
+              ElementsAre("true", "-n=2"));
+}
+
+TEST(CommandLineTest, NoCommandTakesAnOptionThatItDoesNotHave) {
+  const auto commands = AllCommandWords();
+  EXPECT_THAT(commands, testing::SizeIs(testing::Gt(15u)));
+  for (const CommandWords& command : commands) {
+    const auto parsed = ParseCommandLine({command.name, "--foo"});
+    ASSERT_FALSE(parsed.has_value()) << command.name;
+    EXPECT_EQ(parsed.error().code, ExitCode::kUsage);
+    EXPECT_THAT(parsed.error().message, HasSubstr(" has no option --foo\nTry: ringmaster "))
+        << command.name;
+  }
+}
+
+TEST(CommandLineTest, WrongOptionsOfBenchAreRefusedBeforeAnythingIsStarted) {
+  const Wrong cases[] = {
+      {{"bench", "--max-byte", "64M"}, "bench has no option --max-byte; did you mean --max-bytes?"},
+      {{"bench", "-np", "2", "--ops=allreduce"}, "did you mean --op?"},
+      {{"bench", "--op", "allredoce"}, "allredoce"},
+      {{"bench", "--max-bytes", "many"}, "many"},
+      {{"bench", "--min-bytes", "2M", "--max-bytes", "1M"}, "is more than --max-bytes"},
+      {{"bench", "train.py"}, "\"train.py\" is one argument too many"},
+      {{"-n", "team", "bench"}, "bench has no option -n"}};
+  for (const Wrong& wrong : cases) {
+    const auto parsed = ParseCommandLine(wrong.words);
     ASSERT_FALSE(parsed.has_value()) << testing::PrintToString(wrong.words);
     EXPECT_EQ(parsed.error().code, ExitCode::kUsage);
     EXPECT_THAT(parsed.error().message, HasSubstr(wrong.says));

@@ -14,12 +14,13 @@ Try it on this machine, in two terminals:
 Something is wrong:
   @ why digits                          # what holds it up, or why it failed
   @ top digits                          # which rank is slow
-  @ logs digits --rank 2 --tail 50      # what one worker printed last)";
+  @ logs digits --rank 2 --tail 50      # what one worker printed last
+)";
 
 constexpr char kFooter[] = R"(`@ COMMAND --help` shows options and an example.
 
-Exit status: 0 done, 1 the job failed, 2 bad usage or manifest, 3 the machine lacks something,
-130 interrupted.)";
+Exit status: 0 done, 1 the job failed or is not there, 2 bad usage or manifest, 3 the machine lacks
+something, 130 interrupted.)";
 
 constexpr char kRunFooter[] = R"(Examples:
   @ run job.yaml                          one job
@@ -66,12 +67,11 @@ class Builder {
     Optional(app, "--fusion-threshold", &run.fusion_threshold,
              "fuse small tensors into buffers of this size; 0: none (default: 64 MiB)", 0, 1 << 30)
         ->type_name("BYTES");
-    app->add_option(
-           "--backend", run.backend,
-           "what carries the collectives; None: those of COMMAND itself, such as torchrun's "
-           "scripts (default: Auto)")
-        ->transform(CLI::IsMember({"Auto", "Cpu", "Nccl", "None"}, CLI::ignore_case))
-        ->type_name("NAME");
+    CLI::Option* backend = app->add_option(
+        "--backend", run.backend,
+        "what carries the collectives; None: those of COMMAND itself, such as torchrun's "
+        "scripts (default: Auto)");
+    OneOf(backend, {"Auto", "Cpu", "Nccl", "None"})->type_name("Auto|Cpu|Nccl|None");
     app->add_option("-H,--hosts", p_->hosts,
                     "run on other machines, too, by ssh: each with its workers (with a manifest: "
                     "pods) at a time")
@@ -124,9 +124,9 @@ class Builder {
                         "  @ status digits -o json | jq .status.epoch")
                         ->alias("status");
     app->add_option("job", p_->get.job, "a job; none: all of the namespace")->type_name("JOB");
-    app->add_option("-o,--output", p_->format, "json, yaml, wide or table (default)")
-        ->type_name("FORMAT")
-        ->check(CLI::IsMember({"json", "yaml", "wide", "table"}).description(""));
+    OneOf(app->add_option("-o,--output", p_->format, "json, yaml, wide or table (default)"),
+          {"json", "yaml", "wide", "table"})
+        ->type_name("FORMAT");
     app->add_flag("-w,--watch", p_->get.watch, "go on, with a line for each change, until Ctrl-C");
     app->add_flag("-A,--all-namespaces", p_->get.all_namespaces, "the jobs of all namespaces");
     AddTarget(app, &p_->get.target);
@@ -186,19 +186,21 @@ class Builder {
     CLI::App* app =
         Add("bench", "measure the collectives on this machine",
             "Examples:\n  @ bench -np 4\n  @ bench -np 4 --op allreduce --max-bytes 64M "
-            "--csv out.csv\n  @ bench -np 2 --model-bytes 500M --step-ms 350\n\n"
-            "What else there is: `ringmaster-bench --help`. On a cluster it is the "
-            "command of a HorovodJob: examples/bench.");
+            "--csv out.csv\n  @ bench -np 2 --model-bytes 500M --step-ms 350    how far does my "
+            "model scale?\n\n"
+            "On a cluster `ringmaster-bench` is the command of a HorovodJob: examples/bench.");
     Number(app, "--np", &p_->bench.np, "-np N: with N workers (default: 2)", 2, 1024);
-    app->allow_extras();
+    bench::AddOptions(app, &p_->measured);
   }
 
   void Convert() {
-    CLI::App* app = Add("convert", "make a HorovodJob of an MPIJob",
-                        "Example:\n  @ convert mpijob.yaml > job.yaml");
-    app->add_option("file", p_->convert.file, "the MPIJob; -: standard input")
+    CLI::App* app =
+        Add("convert", "make a HorovodJob of a Kubeflow job",
+            "Example:\n  @ convert mpijob.yaml > job.yaml\n  @ convert trainjob.yaml > job.yaml");
+    app->add_option("file", p_->convert.file,
+                    "an MPIJob, PyTorchJob or TrainJob; -: standard input")
         ->required()
-        ->type_name("MPIJOB.yaml");
+        ->type_name("JOB.yaml");
   }
 
   void Logs() {
@@ -297,10 +299,9 @@ class Builder {
                         "  source <(ringmaster completion bash)     in ~/.bashrc\n"
                         "  source <(ringmaster completion zsh)      in ~/.zshrc, after compinit\n"
                         "  ringmaster completion fish | source      in ~/.config/fish/config.fish");
-    app->add_option("shell", p_->shell, "bash, zsh or fish")
+    OneOf(app->add_option("shell", p_->shell, "bash, zsh or fish"), {"bash", "zsh", "fish"})
         ->required()
-        ->type_name("SHELL")
-        ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
+        ->type_name("SHELL");
   }
 
   void Version() { Add("version", "print the version", ""); }
@@ -310,6 +311,12 @@ class Builder {
     CLI::App* app = root_->add_subcommand(name, about);
     app->footer(Named(footer, program_));
     return app;
+  }
+
+  // Letters of any case.
+  CLI::Option* OneOf(CLI::Option* option, const std::vector<std::string>& words) {
+    p_->choices[option] = words;
+    return option->transform(CLI::IsMember(words, CLI::ignore_case).description(""));
   }
 
   static CLI::Option* Number(CLI::App* app, const char* name, int* value, const char* about,
@@ -341,6 +348,13 @@ class Builder {
 };
 
 }  // namespace
+
+bool TakesFile(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  for (const char* word : {"FILE", "DIR", ".yaml"})
+    if (type.find(word) != std::string::npos) return true;
+  return false;
+}
 
 void AddCommands(CLI::App* root, const std::string& program, Parsed* parsed) {
   Builder builder(root, program, parsed);

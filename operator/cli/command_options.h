@@ -3,12 +3,17 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "common/bench/options.h"
 #include "operator/cli/commands.h"
 
 namespace ringmaster::cli {
+
+// The words that an option or an argument may be, where there are few.
+using Choices = std::map<const CLI::Option*, std::vector<std::string>>;
 
 // CLI11 fills it in. It is one struct, so that references into it stay valid.
 struct Parsed {
@@ -20,6 +25,7 @@ struct Parsed {
   TimelineOptions timeline;
   UiOptions ui;
   BenchOptions bench;
+  bench::Options measured;  // by bench
   ConvertOptions convert;
   LogsOptions logs;
   ScaleOptions scale;
@@ -39,7 +45,11 @@ struct Parsed {
   double top_interval = 2;
   double ui_interval = 1;
   std::string shell;
+  Choices choices;
 };
+
+// Whether its values are files or folders.
+bool TakesFile(const CLI::Option& option);
 
 // `program` is the command's name. The parsed command is found by its name.
 void AddCommands(CLI::App* root, const std::string& program, Parsed* parsed);

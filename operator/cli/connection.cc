@@ -24,7 +24,11 @@ Outcome<Place> Cluster(const Target& target, const Surroundings& around) {
 }
 
 Outcome<Place> Run(const fs::path& run_dir, std::string note = "") {
-  if (auto own = CheckOwn(run_dir); !own) return tl::unexpected(own.error());
+  std::error_code ignored;
+  if (!fs::exists(run_dir, ignored))
+    return Fail(ExitCode::kUsage,
+                fmt::format("no run is alive in {}: there is no such directory", run_dir.string()));
+  if (auto own = CheckOwn(run_dir); !own) return Fail(ExitCode::kUsage, own.error().message);
   if (!IsAlive(run_dir))
     return Fail(ExitCode::kUsage, fmt::format("no run is alive in {}", run_dir.string()));
   return Place{run_dir, {run_dir / "kubeconfig"}, std::move(note)};
@@ -95,20 +99,26 @@ Outcome<Place> FindPlace(const Target& target, const Surroundings& around, Purpo
           (logs.empty() ? "" : "; logs of the last run are in " + logs.string()));
 }
 
-Outcome<inspection::Connection> Connect(const Target& target, const Surroundings& around,
-                                        Purpose purpose) {
-  auto place = FindPlace(target, around, purpose);
-  if (!place) return tl::unexpected(place.error());
-  if (!place->note.empty()) std::fprintf(stderr, "ringmaster: %s\n", place->note.c_str());
-  auto config = kube::LoadKubeconfigs(place->kubeconfigs, target.context);
+Outcome<inspection::Connection> ConnectTo(const Place& place, const Target& target,
+                                          std::optional<std::chrono::milliseconds> deadline) {
+  auto config = kube::LoadKubeconfigs(place.kubeconfigs, target.context);
   if (!config) return tl::unexpected(FromKube(config.error()));
+  if (deadline) config->deadline = *deadline;
   inspection::Connection connection;
-  connection.run_dir = place->run_dir;
+  connection.run_dir = place.run_dir;
   connection.ns = target.ns.empty() ? config->default_namespace : target.ns;
   auto api = kube::MakeKubeClient(*config);
   if (!api) return tl::unexpected(FromKube(api.error()));
   connection.api = std::move(*api);
   return connection;
+}
+
+Outcome<inspection::Connection> Connect(const Target& target, const Surroundings& around,
+                                        Purpose purpose) {
+  auto place = FindPlace(target, around, purpose);
+  if (!place) return tl::unexpected(place.error());
+  if (!place->note.empty()) std::fprintf(stderr, "ringmaster: %s\n", place->note.c_str());
+  return ConnectTo(*place, target);
 }
 
 }  // namespace ringmaster::cli

@@ -12,8 +12,10 @@
 // Thread rule: free functions and values.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "operator/cli/commands.h"
@@ -42,6 +44,11 @@ struct Place {
 };
 
 Outcome<Place> FindPlace(const Target& target, const Surroundings& around, Purpose purpose);
+
+// `deadline`: of each call; none: the client's default.
+Outcome<inspection::Connection> ConnectTo(
+    const Place& place, const Target& target,
+    std::optional<std::chrono::milliseconds> deadline = std::nullopt);
 
 // Prints the note to standard error.
 Outcome<inspection::Connection> Connect(const Target& target, const Surroundings& around,

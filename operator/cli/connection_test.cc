@@ -88,6 +88,13 @@ TEST_F(ConnectionTest, NoOtherRunIsChangedInPlaceOfOneThatHasEnded) {
   EXPECT_EQ(Look().run_dir, run.path());
 }
 
+TEST_F(ConnectionTest, ARunDirectoryThatIsGoneIsSaidToBeGone) {
+  const auto place = FindPlace({.run_dir = "/no/such/run"}, around_, Purpose::kLook);
+  ASSERT_FALSE(place.has_value());
+  EXPECT_EQ(place.error().code, ExitCode::kUsage);
+  EXPECT_EQ(place.error().message, "no run is alive in /no/such/run: there is no such directory");
+}
+
 TEST_F(ConnectionTest, ARunOfSomebodyElseIsNotSpokenTo) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to give a directory away";
   const RunDirectory run = Alive("r1");

@@ -11,6 +11,8 @@
 #include "common/fields/fields.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/labels.h"
+#include "operator/cli/absence.h"
+#include "operator/cli/command_job.h"
 #include "operator/cli/drain_text.h"
 #include "operator/cli/kube_failure.h"
 #include "operator/cli/pod_process.h"
@@ -62,7 +64,7 @@ Outcome<void> KillWorker(kube::KubeApi* api, const Json& pod, int slot, const st
                 worker.pid);
     return {};
   }
-  return Fail(ExitCode::kUsage,
+  return Fail(ExitCode::kJobFailed,
               fmt::format("--worker {}: pod {} has no such worker now", slot, name));
 }
 
@@ -118,12 +120,14 @@ Outcome<void> Scale(const ScaleOptions& options, const Surroundings& around) {
   auto to = Connect(options.target, around, Purpose::kChange);
   if (!to) return tl::unexpected(to.error());
   auto job = to->api->Get(kube::HorovodJobs(), to->ns, options.job);
-  if (!job) return tl::unexpected(FromKube(job.error()));
+  if (!job) return tl::unexpected(NotThere(*to, around, NameKind::kJob, options.job, job.error()));
+  const std::string advice = ScaleAdvice(*job, options.replicas);
   Json patch = {{"spec", {{"worker", {{"replicas", options.replicas}}}}}};
   job->merge_patch(patch);
   // The server checks each field by itself, so bounds between fields have to be checked here.
   if (auto parsed = api::ParseHorovodJob(*job); !parsed)
-    return Fail(ExitCode::kUsage, api::ToString(parsed.error()));
+    return Fail(ExitCode::kUsage,
+                api::ToString(parsed.error()) + (advice.empty() ? "" : "\n" + advice));
   auto done = to->api->Patch(kube::HorovodJobs(), to->ns, options.job, patch, {});
   if (!done) return tl::unexpected(FromKube(done.error()));
   std::printf("%s: %d replicas wanted\n", options.job.c_str(), options.replicas);
@@ -136,7 +140,8 @@ Outcome<void> Drain(const DrainOptions& options, const Surroundings& around) {
   // The operator lets a pod with this annotation leave the view, then deletes and replaces it.
   Json patch = {{"metadata", {{"annotations", {{api::kDrainAnnotation, "Requested"}}}}}};
   auto done = to->api->Patch(kube::Pods(), to->ns, options.pod, patch, {});
-  if (!done) return tl::unexpected(FromKube(done.error()));
+  if (!done)
+    return tl::unexpected(NotThere(*to, around, NameKind::kPod, options.pod, done.error()));
   std::printf("%s\n", AnswerToDrain(to->api.get(), *done).c_str());
   return {};
 }
@@ -149,7 +154,7 @@ Outcome<void> Kill(const KillOptions& options, const Surroundings& around) {
                 "kill reaches pods of a run on this machine only; on a cluster use `kubectl exec` "
                 "or `kubectl delete pod --force`");
   auto pod = to->api->Get(kube::Pods(), to->ns, options.pod);
-  if (!pod) return tl::unexpected(FromKube(pod.error()));
+  if (!pod) return tl::unexpected(NotThere(*to, around, NameKind::kPod, options.pod, pod.error()));
   if (options.worker) {
     const std::string job = fields::Text(fields::At(*pod, "/metadata/labels"), api::kJobNameLabel);
     return KillWorker(to->api.get(), *pod, *options.worker, inspection::TokenOf(*to, to->ns, job));
@@ -162,7 +167,8 @@ Outcome<void> Delete(const DeleteOptions& options, const Surroundings& around) {
   if (!to) return tl::unexpected(to.error());
   auto done =
       to->api->Delete(kube::HorovodJobs(), to->ns, options.job, {.propagation = "Background"});
-  if (!done) return tl::unexpected(FromKube(done.error()));
+  if (!done)
+    return tl::unexpected(NotThere(*to, around, NameKind::kJob, options.job, done.error()));
   std::printf("%s deleted\n", options.job.c_str());
   return {};
 }

@@ -1,8 +1,8 @@
-// Converts an MPIJob of the MPI Operator (kubeflow.org) to a HorovodJob. Pure.
+// Converts jobs of Kubeflow's operators to a HorovodJob: an MPIJob of the MPI Operator, a
+// PyTorchJob of the Training Operator, a TrainJob of the Trainer. Pure.
 //
-// The worker pods keep their template. The launcher's command becomes the workers' command, without
-// `mpirun` or `horovodrun`. Notes name everything that can't be expressed in a HorovodJob or was
-// guessed.
+// The pods keep their template, and their command loses what started it: `mpirun`, `horovodrun`,
+// `torchrun`. Notes name everything that can't be expressed in a HorovodJob or was guessed.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -18,13 +18,14 @@ struct Converted {
   std::vector<std::string> notes;  // "spec.sshAuthMountPath: not carried over: ..."
 };
 
-// The failure (kUsage) says why this is not an MPIJob that can be converted.
-Outcome<Converted> ConvertMpiJob(const nlohmann::json& mpi_job);
+// The failure (kUsage) says why this is not a job that can be converted.
+Outcome<Converted> ConvertJob(const nlohmann::json& job);
 
-// Returns the program that `mpirun` or `horovodrun` would start, with its arguments. The notes say
-// what each option of theirs means here; variables that they set (-x, -genv) are added to `env`.
-std::vector<std::string> WithoutLauncher(const std::vector<std::string>& command,
-                                         std::vector<std::pair<std::string, std::string>>* env,
-                                         std::vector<std::string>* notes);
+// The same for one kind each (convert_mpi_job.cc and so on); apiVersion and kind are not looked at.
+namespace conversion {
+Outcome<Converted> ConvertMpiJob(const nlohmann::json& mpi_job);
+Outcome<Converted> ConvertPyTorchJob(const nlohmann::json& pytorch_job);
+Outcome<Converted> ConvertTrainJob(const nlohmann::json& train_job);
+}  // namespace conversion
 
 }  // namespace ringmaster::cli

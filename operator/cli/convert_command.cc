@@ -32,9 +32,9 @@ Outcome<void> Convert(const ConvertOptions& options) {
   const auto documents = kube::YamlToJson(*text);
   if (!documents) return Fail(ExitCode::kUsage, options.file + ": " + documents.error());
   if (documents->size() != 1)
-    return Fail(ExitCode::kUsage, fmt::format("{}: it has {} documents: give one MPIJob",
-                                              options.file, documents->size()));
-  auto converted = ConvertMpiJob(documents->front());
+    return Fail(ExitCode::kUsage, fmt::format("{}: it has {} documents: give one job", options.file,
+                                              documents->size()));
+  auto converted = ConvertJob(documents->front());
   if (!converted)
     return Fail(converted.error().code, options.file + ": " + converted.error().message);
   std::fputs(ToYaml(converted->job).c_str(), stdout);

@@ -10,10 +10,9 @@ namespace {
 
 using Json = nlohmann::json;
 using testing::Contains;
-using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Pair;
+using testing::Not;
+using testing::StartsWith;
 
 Json MpiJob() {
   return Json::parse(R"({
@@ -49,7 +48,7 @@ Json MpiJob() {
 }
 
 TEST(ConvertTest, AnMpiJobBecomesAJobThatIsTaken) {
-  const auto converted = ConvertMpiJob(MpiJob());
+  const auto converted = ConvertJob(MpiJob());
   ASSERT_TRUE(converted.has_value()) << converted.error().message;
   const auto parsed = api::ParseHorovodJob(converted->job);
   ASSERT_TRUE(parsed.has_value()) << api::ToString(parsed.error());
@@ -68,7 +67,7 @@ TEST(ConvertTest, AnMpiJobBecomesAJobThatIsTaken) {
 }
 
 TEST(ConvertTest, WhatIsLeftOutIsTold) {
-  const auto notes = ConvertMpiJob(MpiJob())->notes;
+  const auto notes = ConvertJob(MpiJob())->notes;
   EXPECT_THAT(notes, Contains(HasSubstr("spec.sshAuthMountPath: not carried over")));
   EXPECT_THAT(notes, Contains(HasSubstr("schedulingPolicy.minAvailable: not carried over")));
   EXPECT_THAT(notes, Contains(HasSubstr("'/usr/sbin/sshd -De' is replaced")));
@@ -76,11 +75,72 @@ TEST(ConvertTest, WhatIsLeftOutIsTold) {
               Contains(HasSubstr("-np 4, --allow-run-as-root, -bind-to none, -mca pml ob1")));
 }
 
+TEST(ConvertTest, NothingOfTheLauncherIsLeftOutWithoutAWord) {
+  Json job = MpiJob();
+  Json& launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"];
+  launcher["restartPolicy"] = "OnFailure";
+  launcher["news"] = 1;
+  Json& pod = launcher["template"];
+  pod["metadata"]["annotations"] = {{"team/scrape", "true"}};
+  pod["spec"]["restartPolicy"] = "OnFailure";
+  for (const char* field :
+       {"initContainers", "volumes", "nodeSelector", "serviceAccountName", "news"})
+    pod["spec"][field] = {"theirs"};
+  Json& first = pod["spec"]["containers"][0];
+  for (const char* field : {"envFrom", "volumeMounts", "securityContext"})
+    first[field] = {"theirs"};
+  first["resources"]["limits"] = {{"memory", "1Gi"}};
+  pod["spec"]["containers"].push_back({{"name", "log"}, {"image", "log:1"}});
+  const auto notes = ConvertJob(job)->notes;
+  for (const std::string field :
+       {"restartPolicy", "news", "template.metadata.annotations", "template.spec.restartPolicy",
+        "template.spec.initContainers", "template.spec.volumes", "template.spec.nodeSelector",
+        "template.spec.serviceAccountName", "template.spec.news",
+        "template.spec.containers[0].envFrom", "template.spec.containers[0].volumeMounts",
+        "template.spec.containers[0].securityContext",
+        "template.spec.containers[0].resources.limits.memory", "template.spec.containers[1]"})
+    EXPECT_THAT(notes, Contains(StartsWith("spec.mpiReplicaSpecs.Launcher." + field +
+                                           ": not carried over")));
+}
+
+TEST(ConvertTest, WhatLauncherAndWorkersHaveAlikeIsNotTold) {
+  Json job = MpiJob();
+  for (const char* kind : {"Launcher", "Worker"}) {
+    Json& pod = job["spec"]["mpiReplicaSpecs"][kind]["template"]["spec"];
+    pod["volumes"] = {{{"name", "data"}}};
+    pod["containers"].push_back({{"name", "log"}, {"image", "log:1"}});
+  }
+  EXPECT_THAT(ConvertJob(job)->notes, Not(Contains(HasSubstr("Launcher.template"))));
+}
+
+TEST(ConvertTest, AVariableThatWorkersHaveOtherwiseIsTold) {
+  Json job = MpiJob();
+  Json& worker = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0];
+  worker["env"] = {{{"name", "DATA"}, {"value", "/ours"}}, {{"name", "LR"}, {"value", "0.5"}}};
+  const auto converted = ConvertJob(job);
+  EXPECT_EQ(converted->job["spec"]["worker"]["template"]["spec"]["containers"][0]["env"],
+            worker["env"]);
+  EXPECT_THAT(converted->notes, Contains(HasSubstr("containers[0].env DATA: not carried over")));
+  EXPECT_THAT(converted->notes, Contains(HasSubstr("launcher's command: LR: not carried over")));
+}
+
 TEST(ConvertTest, AFieldThatIsNotKnownIsToldToo) {
   Json job = MpiJob();
   job["spec"]["runPolicy"]["news"] = 1;
-  EXPECT_THAT(ConvertMpiJob(job)->notes,
-              Contains(HasSubstr("spec.runPolicy.news: not carried over")));
+  EXPECT_THAT(ConvertJob(job)->notes, Contains(HasSubstr("spec.runPolicy.news: not carried over")));
+}
+
+TEST(ConvertTest, OfTheMetadataOnlyWhatTheServerWroteIsLeftOutInSilence) {
+  Json job = MpiJob();
+  job["metadata"]["uid"] = "u";
+  job["status"] = {{"startTime", "2026-01-31T12:00:00Z"}};
+  EXPECT_THAT(ConvertJob(job)->notes, Not(Contains(HasSubstr("metadata"))));
+  job["metadata"]["finalizers"] = {"theirs/wait"};
+  job["extra"] = 1;
+  const auto converted = ConvertJob(job);
+  EXPECT_FALSE(converted->job["metadata"].contains("finalizers"));
+  EXPECT_THAT(converted->notes, Contains(HasSubstr("metadata.finalizers: not carried over")));
+  EXPECT_THAT(converted->notes, Contains(HasSubstr("extra: not carried over")));
 }
 
 TEST(ConvertTest, ASimpleShellLineIsTakenApartAndAnyOtherIsLeft) {
@@ -89,34 +149,27 @@ TEST(ConvertTest, ASimpleShellLineIsTakenApartAndAnyOtherIsLeft) {
   launcher.erase("args");
   launcher["command"] = {"/bin/sh", "-c", "horovodrun -np 4  python train.py"};
   auto command = [&] {
-    return ConvertMpiJob(job)
-        ->job["spec"]["worker"]["template"]["spec"]["containers"][0]["command"];
+    return ConvertJob(job)->job["spec"]["worker"]["template"]["spec"]["containers"][0]["command"];
   };
   EXPECT_EQ(command(), Json({"python", "train.py"}));
   launcher["command"] = {"sh", "-c", "mpirun -np 4 python train.py && touch done"};
   EXPECT_EQ(command(), launcher["command"]);
-  EXPECT_THAT(ConvertMpiJob(job)->notes, Contains(HasSubstr("take mpirun out of it by hand")));
+  EXPECT_THAT(ConvertJob(job)->notes, Contains(HasSubstr("take mpirun out of it by hand")));
 }
 
-TEST(ConvertTest, OptionsOfBothMpisAreKnown) {
-  std::vector<std::pair<std::string, std::string>> env;
-  std::vector<std::string> notes;
-  EXPECT_THAT(WithoutLauncher({"mpiexec", "-ppn", "2", "-genv", "A", "1", "--timeout=3", "./a.out"},
-                              &env, &notes),
-              ElementsAre("./a.out"));
-  EXPECT_THAT(env, ElementsAre(Pair("A", "1")));
-  env.clear(), notes.clear();
-  EXPECT_THAT(WithoutLauncher({"/opt/mpirun", "./a.out"}, &env, &notes), ElementsAre("./a.out"));
-  EXPECT_THAT(notes, IsEmpty());
-}
-
-TEST(ConvertTest, WhatIsNoMpiJobIsRefused) {
-  EXPECT_THAT(ConvertMpiJob({{"kind", "Pod"}, {"apiVersion", "v1"}}).error().message,
+TEST(ConvertTest, WhatIsNoJobOfKubeflowIsRefused) {
+  EXPECT_THAT(ConvertJob({{"kind", "Pod"}, {"apiVersion", "v1"}}).error().message,
               HasSubstr("it is a Pod of 'v1'"));
+  EXPECT_THAT(ConvertJob({{"kind", "TrainJob"}, {"apiVersion", "kubeflow.org/v1"}}).error().message,
+              HasSubstr("it is a TrainJob of 'kubeflow.org/v1': only"));
   Json job = MpiJob();
   job["spec"]["mpiReplicaSpecs"].erase("Worker");
-  EXPECT_THAT(ConvertMpiJob(job).error().message,
+  EXPECT_THAT(ConvertJob(job).error().message,
               HasSubstr("mpiReplicaSpecs.Worker.template.spec.containers: there is none"));
+  job = MpiJob();
+  job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"] = {{"spec", {{"containers", {"mpi"}}}}};
+  EXPECT_THAT(ConvertJob(job).error().message,
+              HasSubstr("mpiReplicaSpecs.Launcher.template.spec.containers[0]: must be an object"));
 }
 
 }  // namespace

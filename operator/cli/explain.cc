@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/fields/fields.h"
+#include "operator/cli/change_lines.h"
 #include "operator/cli/table.h"
 #include "operator/inspection/job_conditions.h"
 #include "operator/inspection/text_format.h"
@@ -52,10 +53,11 @@ std::string StepsText(const inspection::Inspection& found) {
 
 std::string SizeText(const Json& job) {
   const Json& status = fields::Member(job, "status");
+  const uint64_t epoch = fields::Unsigned(status, "epoch");
   return fmt::format(
-      "{}, view {}",
+      "{}, {}",
       inspection::Counted(static_cast<size_t>(fields::Unsigned(status, "worldSize")), "worker"),
-      inspection::ViewName(fields::Unsigned(status, "epoch")));
+      epoch == 0 ? "no view yet" : "view " + inspection::ViewName(epoch));
 }
 
 // Bytes that went through collectives between two observations.
@@ -152,6 +154,7 @@ std::string WhyText(const inspection::Inspection& found, const inspection::Inspe
   if (const std::string versions = inspection::VersionsText(found); !versions.empty())
     text += "  also: " + versions + "\n";
   text += Indented("Pods:", inspection::PodTroubles(found, now));
+  text += Indented("Last loss:", LastLossLines(found, now));
   text += Indented("Warnings:", Warnings(found, now));
   return text + NextStep(found, failed) + "\n";
 }
@@ -216,6 +219,7 @@ std::string DescribeText(const inspection::Inspection& found, api::Time now) {
   if (const std::string versions = inspection::VersionsText(found); !versions.empty())
     text += Field("Versions", versions);
   text += Indented("Not well:", inspection::PodTroubles(found, now));
+  text += Indented("Changes:", ChangeLines(found, now));
   const auto events = inspection::EventLines(found.events);
   const size_t skip = events.size() - std::min(events.size(), kEvents);
   std::vector<std::string> lines;

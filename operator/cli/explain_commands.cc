@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/fields/fields.h"
+#include "operator/cli/absence.h"
 #include "operator/cli/explain.h"
 #include "operator/cli/failure_report.h"
 #include "operator/cli/job_run.h"
@@ -38,7 +39,8 @@ Outcome<void> Describe(const DescribeOptions& options, const Surroundings& aroun
   auto to = Connect(options.target, around, Purpose::kLook);
   if (!to) return tl::unexpected(to.error());
   auto found = inspection::Look(*to, options.job);
-  if (!found) return tl::unexpected(FromKube(found.error()));
+  if (!found)
+    return tl::unexpected(NotThere(*to, around, NameKind::kJob, options.job, found.error()));
   inspection::SaySilent(*found);
   inspection::AddEvents(*to, &*found);
   std::fputs(DescribeText(*found, std::chrono::system_clock::now()).c_str(), stdout);
@@ -49,7 +51,8 @@ Outcome<void> Why(const WhyOptions& options, const Surroundings& around) {
   auto to = Connect(options.target, around, Purpose::kLook);
   if (!to) return tl::unexpected(to.error());
   auto found = inspection::Look(*to, options.job);
-  if (!found) return tl::unexpected(FromKube(found.error()));
+  if (!found)
+    return tl::unexpected(NotThere(*to, around, NameKind::kJob, options.job, found.error()));
   inspection::Inspection earlier;
   const bool twice = inspection::TroublesOf(found->job).empty() && !found->answers.empty();
   if (twice) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "operator/inspection/troubles.h"
 
 namespace ringmaster::cli {
@@ -235,6 +237,66 @@ TEST(EventLinesTest, TheNewestIsLastAndPodsAreNamed) {
   EXPECT_EQ(inspection::Age(lines[1].at, kNow), "60s");
 }
 
+inspection::Inspection WithChanges() {
+  inspection::Inspection found = Trains(12);
+  const auto at = std::chrono::duration_cast<std::chrono::milliseconds>(kNow.time_since_epoch());
+  const auto ago = [&](int minutes) { return at.count() - minutes * 60'000; };
+  const uint64_t first = uint64_t{1} << 40;
+  found.answers["p0"].rebuilds = {
+      {.epoch = first + 1, .reason = "Bootstrap", .at_unix_ms = ago(9), .world_size = 4},
+      {.epoch = first + 2,
+       .reason = "PodLost",
+       .at_unix_ms = ago(5),
+       .world_size = 3,
+       .left = {"p2"},
+       .seconds = {{job::kDetect, 0.03}, {job::kDecide, 0.011}},
+       .steps_lost = 1,
+       .complete = true},
+      {.epoch = first + 3,
+       .reason = "PodJoined",
+       .planned = true,
+       .at_unix_ms = ago(4),
+       .world_size = 4,
+       .joined = {"p2"}},
+      {.epoch = first + 4,
+       .reason = "PodDrained",
+       .planned = true,
+       .at_unix_ms = ago(3),
+       .world_size = 3,
+       .left = {"p1"}}};
+  return found;
+}
+
+// A cluster drops events after an hour.
+TEST(DescribeTest, TheLastChangesAreToldWithoutAnyEvent) {
+  EXPECT_THAT(DescribeText(WithChanges(), kNow),
+              HasSubstr("Changes:\n"
+                        "     9m ago  view 1.1, 4 workers: Bootstrap\n"
+                        "     5m ago  view 1.2, 3 workers: PodLost; p2 lost; paused for 41 ms; 1 "
+                        "step lost\n"
+                        "     4m ago  view 1.3, 4 workers: PodJoined; p2 joined\n"
+                        "     3m ago  view 1.4, 3 workers: PodDrained; p1 left by plan\n"
+                        "Events:      none\n"));
+}
+
+TEST(DescribeTest, OfManyChangesTheLastTenAreTold) {
+  inspection::Inspection found = Trains(12);
+  for (uint64_t i = 1; i <= 12; ++i)
+    found.answers["p0"].rebuilds.push_back({.epoch = (uint64_t{1} << 40) + i, .reason = "Rejoin"});
+  const std::string text = DescribeText(found, kNow);
+  EXPECT_THAT(text,
+              AllOf(Not(HasSubstr("view 1.2,")), HasSubstr("view 1.3,"), HasSubstr("view 1.12,")));
+}
+
+TEST(WhyTest, TheLastLossIsToldWithWhatCameAfterIt) {
+  inspection::Inspection found = WithChanges();
+  EXPECT_THAT(Why(found),
+              AllOf(HasSubstr("Last loss:\n     5m ago  view 1.2, 3 workers: PodLost"),
+                    HasSubstr("view 1.3, 4 workers: PodJoined"), Not(HasSubstr("view 1.4,"))));
+  found.answers["p0"].rebuilds.erase(found.answers["p0"].rebuilds.begin() + 1);
+  EXPECT_THAT(Why(found), Not(HasSubstr("Last loss")));
+}
+
 TEST(DescribeTest, TellsConditionsPodsAndEvents) {
   inspection::Inspection found = Trains(12);
   found.events = {{{"reason", "WorkerRestarted"},
@@ -246,7 +308,8 @@ TEST(DescribeTest, TellsConditionsPodsAndEvents) {
                     HasSubstr("Running     True   Training"), HasSubstr("4 workers train"),
                     HasSubstr("p0"), HasSubstr("!    2m ago  WorkerRestarted: worker 0 was")));
   EXPECT_THAT(DescribeText({{{"metadata", {{"name", "new"}}}}, {}, {}, {}}, kNow),
-              AllOf(HasSubstr("Pods:        none\n"), HasSubstr("Events:      none")));
+              AllOf(HasSubstr("Pods:        none\n"), HasSubstr("Events:      none"),
+                    HasSubstr("0 workers, no view yet\n")));
 }
 
 }  // namespace

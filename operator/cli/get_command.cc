@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "common/fields/fields.h"
-#include "operator/cli/inbox.h"
+#include "operator/cli/absence.h"
+#include "operator/cli/flush.h"
 #include "operator/cli/kube_failure.h"
+#include "operator/cli/object_text.h"
 #include "operator/cli/observer.h"
 #include "operator/cli/table.h"
-#include "operator/cli/yaml_text.h"
+#include "operator/cli/work_queue.h"
 #include "operator/inspection/inspection.h"
 #include "operator/inspection/sidecar_addresses.h"
 
@@ -23,16 +25,12 @@ using kube::Json;
 
 constexpr std::chrono::milliseconds kLook{500};  // how often to check that the run is alive
 
-void Print(const Json& value, OutputFormat format) {
-  std::string text = format == OutputFormat::kYaml ? ToYaml(value) : value.dump(2) + "\n";
-  std::fputs(text.c_str(), stdout);
-}
-
 bool IsStructured(OutputFormat format) {
   return format == OutputFormat::kJson || format == OutputFormat::kYaml;
 }
 
-Outcome<std::vector<Json>> Jobs(const inspection::Connection& to, const GetOptions& options) {
+Outcome<std::vector<Json>> Jobs(const inspection::Connection& to, const Surroundings& around,
+                                const GetOptions& options) {
   const std::string ns = options.all_namespaces ? "" : to.ns;
   if (options.job.empty()) {
     auto list = to.api->ListAll(kube::HorovodJobs(), ns, {});
@@ -40,7 +38,7 @@ Outcome<std::vector<Json>> Jobs(const inspection::Connection& to, const GetOptio
     return std::move(list->items);
   }
   auto job = inspection::ReadJob(to, ns, options.job);
-  if (!job) return tl::unexpected(FromKube(job.error()));
+  if (!job) return tl::unexpected(NotThere(to, around, NameKind::kJob, options.job, job.error()));
   return std::vector<Json>{std::move(*job)};
 }
 
@@ -60,35 +58,45 @@ Outcome<std::vector<Json>> WithWorkers(const inspection::Connection& to, std::ve
   return full;
 }
 
-// Prints a job when its row has changed by more than the step.
+// Prints a job when its row has changed by more than the step; as an object at each change of it.
 class Watcher {
  public:
   Watcher(const inspection::Connection& to, const GetOptions& options)
-      : to_(to), options_(options), table_(options.all_namespaces) {}
+      : to_(to), options_(options), table_(options.all_namespaces), objects_(options.format) {}
 
   void OnJob(const Json& job, bool gone) {
     if (!options_.job.empty() && fields::TextAt(job, "/metadata/name") != options_.job) return;
-    if (IsStructured(options_.format)) return Print(job, options_.format);
+    if (IsStructured(options_.format)) return Print(objects_.Next(gone ? job : Full(job)));
     const std::string state = gone ? "Deleted" : "";
     std::string& seen = seen_[fields::TextAt(job, "/metadata/uid")];
     const std::string now = WatchKey(job, state);
     if (now == seen) return;
     seen = now;
-    auto found = inspection::Inspect(to_, job);
-    std::fputs(table_.Row(found ? inspection::WithWorkers(*found) : job, state).c_str(), stdout);
-    std::fflush(stdout);
+    Print(table_.Row(Full(job), state));
   }
 
  private:
+  // With its workers, if they can be asked.
+  Json Full(const Json& job) const {
+    const auto found = inspection::Inspect(to_, job);
+    return found ? inspection::WithWorkers(*found) : job;
+  }
+  static void Print(const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+    FlushOrEnd(stdout);
+  }
+
   const inspection::Connection& to_;
   const GetOptions& options_;
   WatchTable table_;
+  ObjectText objects_;
   std::map<std::string, std::string> seen_;
 };
 
-Outcome<void> Watch(const inspection::Connection& to, const GetOptions& options) {
-  if (auto first = Jobs(to, options); !first) return tl::unexpected(first.error());
-  Inbox inbox;
+Outcome<void> Watch(const inspection::Connection& to, const Surroundings& around,
+                    const GetOptions& options) {
+  if (auto first = Jobs(to, around, options); !first) return tl::unexpected(first.error());
+  WorkQueue inbox;
   Watcher watcher(to, options);
   const Observer observer(to.api, kube::HorovodJobs(), options.all_namespaces ? "" : to.ns,
                           [&](const Json& job, bool gone) {
@@ -104,16 +112,17 @@ Outcome<void> Watch(const inspection::Connection& to, const GetOptions& options)
 Outcome<void> Get(const GetOptions& options, const Surroundings& around) {
   auto to = Connect(options.target, around, Purpose::kLook);
   if (!to) return tl::unexpected(to.error());
-  if (options.watch) return Watch(*to, options);
-  auto jobs = Jobs(*to, options);
+  if (options.watch) return Watch(*to, around, options);
+  auto jobs = Jobs(*to, around, options);
   if (!jobs) return tl::unexpected(jobs.error());
   auto inspected = WithWorkers(*to, std::move(*jobs));
   if (!inspected) return tl::unexpected(inspected.error());
   const std::vector<Json>& full = *inspected;
   if (IsStructured(options.format)) {
-    Print(options.job.empty() ? Json{{"apiVersion", "v1"}, {"kind", "List"}, {"items", full}}
-                              : full[0],
-          options.format);
+    const Json object = options.job.empty()
+                            ? Json{{"apiVersion", "v1"}, {"kind", "List"}, {"items", full}}
+                            : full[0];
+    std::fputs(ObjectText(options.format).Next(object).c_str(), stdout);
     return {};
   }
   if (full.empty()) {

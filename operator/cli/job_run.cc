@@ -72,10 +72,10 @@ bool JobRun::HadView() const {
 
 std::optional<std::string> JobRun::OutputOfRankZero(const std::string& pod,
                                                     const std::string& line) const {
-  return OutputOf(RankZero().value_or(inspection::RankStatus{pods_.First(), 0, 0}), pod, line);
+  return OutputOf(RankZero().value_or(inspection::RankHolder{pods_.First(), 0, 0}), pod, line);
 }
 
-std::optional<std::string> JobRun::OutputOf(const inspection::RankStatus& worker,
+std::optional<std::string> JobRun::OutputOf(const inspection::RankHolder& worker,
                                             const std::string& pod, const std::string& line) const {
   if (worker.pod != pod || !pods_.Had(pod)) return std::nullopt;
   return LineOfWorker(FirstNumberOf(pod) + worker.slot, LabelsLines(job_), line);

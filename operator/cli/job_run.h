@@ -52,10 +52,10 @@ class JobRun {
   // The job has had a view, according to the sidecars or its status.
   bool HadView() const;
   // The worker that has rank 0 in the newest view.
-  std::optional<inspection::RankStatus> RankZero() const { return progress_.views().RankZero(); }
+  std::optional<inspection::RankHolder> RankZero() const { return progress_.views().RankZero(); }
   // A line of a pod's log as it is shown if this worker printed it, with its number in front
   // (HOROVOD_RANK, which it keeps).
-  std::optional<std::string> OutputOf(const inspection::RankStatus& worker, const std::string& pod,
+  std::optional<std::string> OutputOf(const inspection::RankHolder& worker, const std::string& pod,
                                       const std::string& line) const;
   // The same for the worker with rank 0. Before the first view it is the first worker of the first
   // pod, so that a job that hangs before init() is not silent.

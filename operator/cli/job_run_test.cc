@@ -169,8 +169,9 @@ TEST(JobsTableTest, ShowsWorkersWithTheirProcessesAndPodsWithoutAny) {
          {{"slot", 0}, {"rank", -1}, {"step", 0}, {"pid", 4712}, {"standby", true}}}}},
       {{"name", "p1"}, {"phase", "Pending"}, {"workers", Json::array()}}};
   std::string table = JobsTable({job}, {.pods = true, .wide = true});
-  EXPECT_THAT(table, AllOf(HasSubstr("p0 (coordinator)"), HasSubstr("4711"), HasSubstr("standby"),
-                           HasSubstr("1.1"), HasSubstr("Running"), HasSubstr("Pending")));
+  EXPECT_THAT(table, AllOf(HasSubstr("p0 (coordinator)"), HasSubstr("4711"),
+                           HasSubstr("standby   -      0"), HasSubstr("1.1"), HasSubstr("Running"),
+                           HasSubstr("Pending")));
   EXPECT_THAT(JobsTable({job}, {}), Not(HasSubstr("4711")));
   EXPECT_EQ(JobsTable({}, {}), "no jobs\n");
   EXPECT_THAT(JobsTable({job}, {.namespaces = true}),

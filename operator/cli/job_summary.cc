@@ -82,9 +82,10 @@ std::vector<std::string> JobSummaryLines(const JobRun& job, const std::string& e
                                          double seconds) {
   const JobProgress& progress = job.progress();
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("{}: {} after {:.1f} s, {} steps, {} lost, {} at the end", job.name(),
-                              exit_reason, seconds, progress.step(), StepsLost(job),
-                              inspection::Counted(progress.views().world_size(), "worker")));
+  lines.push_back(
+      fmt::format("{}: {} after {:.1f} s, {}, {} lost, {} at the end", job.name(), exit_reason,
+                  seconds, inspection::Counted(static_cast<size_t>(progress.step()), "step"),
+                  StepsLost(job), inspection::Counted(progress.views().world_size(), "worker")));
   if (const std::int64_t again = RestartsFromCheckpoint(job); again > 0) {
     lines.push_back(fmt::format(
         "  began again from its checkpoint {}: no worker was left that held the state. The steps "

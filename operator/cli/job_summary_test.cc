@@ -82,5 +82,12 @@ TEST_F(JobSummaryTest, SaysWhoseItIsAndWhy) {
                 "digits: Succeeded after 1.5 s, 40 steps, 0 lost, 1 worker at the end"});
 }
 
+TEST_F(JobSummaryTest, OneStepIsNoPlural) {
+  inspection::SidecarStatus status = View(kFirst, "Bootstrap", 1);
+  status.step = 1;
+  run_.OnStatus(status, TimePoint{});
+  EXPECT_THAT(JobSummaryLines(run_, "Failed", 1.5), Contains(HasSubstr(" 1 step, 0 lost")));
+}
+
 }  // namespace
 }  // namespace ringmaster::cli

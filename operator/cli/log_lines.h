@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ringmaster::cli {
 
@@ -21,5 +22,8 @@ bool LabelsLines(const nlohmann::json& job);
 // nullopt if another has. A line without a number (`labelled` is false) is that of the pod's only
 // worker.
 std::optional<std::string> LineOfWorker(int number, bool labelled, const std::string& line);
+
+// "it has workers 0-3, 6-7", of the pods with these numbers; "it has no pods".
+std::string WorkersText(std::vector<int> pods, int slots);
 
 }  // namespace ringmaster::cli

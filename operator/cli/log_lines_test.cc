@@ -35,5 +35,11 @@ TEST(LogLinesTest, ALineWithoutALabelGetsTheNumberOfThePodsOnlyWorker) {
             "[3] ringmaster-launcher: error: x");
 }
 
+TEST(LogLinesTest, TheWorkersThatThereAreAreNamedInRanges) {
+  EXPECT_EQ(WorkersText({}, 2), "it has no pods");
+  EXPECT_EQ(WorkersText({3, 0, 1}, 2), "it has workers 0-3, 6-7");
+  EXPECT_EQ(WorkersText({0, 2, 3, 3}, 1), "it has workers 0, 2-3");
+}
+
 }  // namespace
 }  // namespace ringmaster::cli

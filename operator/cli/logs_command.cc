@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -21,12 +22,16 @@
 #include "common/sync/mutex.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/labels.h"
-#include "operator/cli/inbox.h"
+#include "operator/cli/absence.h"
+#include "operator/cli/flush.h"
+#include "operator/cli/grouped_output.h"
 #include "operator/cli/kube_failure.h"
 #include "operator/cli/log_lines.h"
 #include "operator/cli/observer.h"
+#include "operator/cli/work_queue.h"
 #include "operator/inspection/inspection.h"
 #include "operator/inspection/job_conditions.h"
+#include "operator/inspection/sidecar_addresses.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -73,14 +78,23 @@ struct Wanted {
   bool CountsItself() const { return tail && rank && labels_lines; }
 };
 
-// Writes whole lines of several pods to one file.
+std::vector<int> IndicesOf(const std::vector<Json>& pods) {
+  std::vector<int> indices;
+  for (const Json& pod : pods) indices.push_back(Wanted::IndexOf(pod));
+  return indices;
+}
+
+// Takes one line, without its end.
+using PrintLine = std::function<void(const std::string& prefix, std::string_view line)>;
+
+// Writes whole lines of several pods to one file, as they come.
 class Printer {
  public:
   explicit Printer(std::FILE* out) : out_(out) {}
   void Line(const std::string& prefix, std::string_view line) {
     const sync::MutexLock lock(&mu_);
     std::fprintf(out_, "%s%.*s\n", prefix.c_str(), static_cast<int>(line.size()), line.data());
-    std::fflush(out_);
+    FlushOrEnd(out_);
   }
 
  private:
@@ -93,12 +107,12 @@ class Printer {
 class PodReader {
  public:
   PodReader(const inspection::Connection& to, std::string pod, const Wanted& wanted,
-            std::string prefix, Printer* printer)
+            std::string prefix, PrintLine print)
       : to_(to),
         pod_(std::move(pod)),
         wanted_(wanted),
         prefix_(std::move(prefix)),
-        printer_(printer) {}
+        print_(std::move(print)) {}
 
   // Continues where the last call ended; the first call begins with the requested lines.
   Outcome<void> Read(bool follow, const std::stop_token& stop) {
@@ -108,7 +122,7 @@ class PodReader {
       if (!follow) lines_.Finish();
       const std::deque<std::string> last = std::move(*held_);
       held_.reset();
-      for (const std::string& line : last) printer_->Line(prefix_, line);
+      for (const std::string& line : last) print_(prefix_, line);
       if (!read || !follow) return read;
     }
     kube::PodLogOptions options{.container = wanted_.container, .follow = follow};
@@ -143,7 +157,7 @@ class PodReader {
 
   void OnLine(std::string_view line) {
     if (!wanted_.Has(line)) return;
-    if (!held_) return printer_->Line(prefix_, line);
+    if (!held_) return print_(prefix_, line);
     held_->emplace_back(line);
     if (held_->size() > static_cast<size_t>(*wanted_.tail)) held_->pop_front();
   }
@@ -152,7 +166,7 @@ class PodReader {
   const std::string pod_;
   const Wanted& wanted_;
   const std::string prefix_;
-  Printer* const printer_;
+  const PrintLine print_;
   size_t seen_ = 0;                              // bytes of the log that were read
   size_t skip_ = 0;                              // of these, bytes that the stream sends again
   std::optional<std::deque<std::string>> held_;  // the newest lines, while they are counted
@@ -161,8 +175,8 @@ class PodReader {
 
 Outcome<void> PrintPod(const inspection::Connection& to, const std::string& pod,
                        const Wanted& wanted, const std::string& prefix, bool follow,
-                       Printer* printer) {
-  PodReader reader(to, pod, wanted, prefix, printer);
+                       PrintLine print) {
+  PodReader reader(to, pod, wanted, prefix, std::move(print));
   auto read = reader.Read(follow, {});
   reader.Finish();
   return read;
@@ -179,6 +193,9 @@ class JobFollower {
     auto now_there = inspection::ReadPods(to_, to_.ns, job_);
     if (!now_there) return tl::unexpected(FromKube(now_there.error()));
     for (const Json& pod : *now_there) OnPod(pod);
+    if (std::none_of(now_there->begin(), now_there->end(),
+                     [this](const Json& pod) { return wanted_.Has(pod); }))
+      SayThatItWaits(*now_there);
     const Observer jobs(to_.api, kube::HorovodJobs(), to_.ns, [this](const Json& job, bool gone) {
       if (fields::TextAt(job, "/metadata/name") != job_) return;
       const bool ended = gone || inspection::TrueCondition(job, "Succeeded") ||
@@ -206,6 +223,15 @@ class JobFollower {
   }
 
  private:
+  // A pod with the worker may join later.
+  void SayThatItWaits(const std::vector<Json>& pods) const {
+    const std::string what =
+        wanted_.rank ? fmt::format("--rank {}: job \"{}\" has no pod of that worker now, {}",
+                                   *wanted_.rank, job_, WorkersText(IndicesOf(pods), wanted_.slots))
+                     : fmt::format("job \"{}\" has no pods now", job_);
+    std::fprintf(stderr, "ringmaster: %s; waiting until one joins or the job ends\n", what.c_str());
+  }
+
   void OnPod(const Json& pod) {
     const std::string uid = fields::TextAt(pod, "/metadata/uid");
     const Json& labels = fields::At(pod, "/metadata/labels");
@@ -215,7 +241,10 @@ class JobFollower {
     const std::string name = fields::TextAt(pod, "/metadata/name");
     readers_[uid] =
         std::jthread([this, name, prefix = wanted_.PrefixOf(pod)](std::stop_token stop) {
-          PodReader reader(to_, name, wanted_, prefix, printer_);
+          PodReader reader(to_, name, wanted_, prefix,
+                           [this](const std::string& before, std::string_view line) {
+                             printer_->Line(before, line);
+                           });
           do {
             auto read = reader.Read(true, stop);
             if (!read && !stop.stop_requested())
@@ -256,7 +285,7 @@ class JobFollower {
   const std::string job_;
   const Wanted wanted_;
   Printer* const printer_;
-  Inbox inbox_;
+  WorkQueue inbox_;
   std::atomic<bool> job_ended_{false};
   // Used by the calling thread only:
   int reading_ = 0;
@@ -295,56 +324,96 @@ std::vector<std::string> LeftTexts(const inspection::Connection& to, const std::
   return texts;
 }
 
+// For those who wonder whether the command has done anything; on standard error, which is no log.
+void SayThatThereIsNothing(const LogsOptions& options) {
+  if (options.tail == 0) return;
+  const std::string whose =
+      options.rank                 ? fmt::format("worker {} of {}", *options.rank, options.name)
+      : !options.container.empty() ? fmt::format("{} of {}", options.container, options.name)
+                                   : options.name;
+  std::fprintf(stderr, "ringmaster: %s has printed nothing\n", whose.c_str());
+}
+
+// Reads several pods at a time, and prints one after the other. The value: whether there was a
+// line.
+Outcome<bool> PrintPods(const inspection::Connection& to, const std::vector<Json>& pods,
+                        const Wanted& wanted, std::FILE* out) {
+  GroupedOutput output(out);
+  std::atomic<bool> any = false;
+  std::vector<Outcome<void>> read(pods.size());
+  inspection::InParallel(pods.size(), [&](size_t i) {
+    read[i] =
+        PrintPod(to, fields::TextAt(pods[i], "/metadata/name"), wanted, wanted.PrefixOf(pods[i]),
+                 false, [&, i](const std::string& prefix, std::string_view line) {
+                   any = true;
+                   output.Line(i, prefix, line);
+                 });
+    output.End(i);
+  });
+  for (Outcome<void>& one : read)
+    if (!one) return tl::unexpected(std::move(one.error()));
+  return any;
+}
+
 Outcome<void> PrintJob(const inspection::Connection& to, const Json& job,
-                       const LogsOptions& options, Printer* printer) {
+                       const LogsOptions& options, std::FILE* out) {
   const Wanted wanted = Wanted::Of(job, options);
-  if (options.follow) return JobFollower(to, options.name, wanted, printer).Run();
+  if (options.follow) {
+    Printer printer(out);
+    return JobFollower(to, options.name, wanted, &printer).Run();
+  }
   auto pods = inspection::ReadPods(to, to.ns, options.name);
   if (!pods) return tl::unexpected(FromKube(pods.error()));
+  const std::string there = pods->empty() ? "" : ", " + WorkersText(IndicesOf(*pods), wanted.slots);
   std::erase_if(*pods, [&](const Json& pod) { return !wanted.Has(pod); });
   const std::vector<std::string> left = LeftTexts(to, options.name, wanted, *pods);
   if (pods->empty()) {
     std::string text = wanted.rank
-                           ? fmt::format("--rank {}: job \"{}\" has no pod of that worker now",
-                                         *wanted.rank, options.name)
+                           ? fmt::format("--rank {}: job \"{}\" has no pod of that worker now{}",
+                                         *wanted.rank, options.name, there)
                            : fmt::format("job \"{}\" has no pods", options.name);
     for (const std::string& one : left) text += "\n" + one;
-    return Fail(ExitCode::kUsage, text);
+    return Fail(ExitCode::kJobFailed, text);
   }
-  Outcome<void> all;
-  for (const Json& pod : *pods) {
-    auto one = PrintPod(to, fields::TextAt(pod, "/metadata/name"), wanted, wanted.PrefixOf(pod),
-                        false, printer);
-    if (!one && all) all = std::move(one);
-  }
+  const auto any = PrintPods(to, *pods, wanted, out);
   for (const std::string& one : left) std::fprintf(stderr, "ringmaster: %s\n", one.c_str());
-  return all;
+  if (!any) return tl::unexpected(any.error());
+  if (!*any) SayThatThereIsNothing(options);
+  return {};
 }
 
 }  // namespace
 
-Outcome<void> PrintLogs(const inspection::Connection& to, const LogsOptions& options,
-                        std::FILE* out) {
-  Printer printer(out);
+Outcome<void> PrintLogs(const inspection::Connection& to, const Surroundings& around,
+                        const LogsOptions& options, std::FILE* out) {
   auto pod = to.api->Get(kube::Pods(), to.ns, options.name);
   if (pod && options.rank)
     return Fail(ExitCode::kUsage,
                 fmt::format("--rank goes with a job, and {} is a pod", options.name));
-  if (pod) return PrintPod(to, options.name, Wanted::Of({}, options), "", options.follow, &printer);
+  if (pod) {
+    Printer printer(out);
+    bool any = false;
+    auto read = PrintPod(to, options.name, Wanted::Of({}, options), "", options.follow,
+                         [&](const std::string& prefix, std::string_view line) {
+                           any = true;
+                           printer.Line(prefix, line);
+                         });
+    if (read && !any && !options.follow) SayThatThereIsNothing(options);
+    return read;
+  }
   if (pod.error().code != kube::ErrorCode::kNotFound) return tl::unexpected(FromKube(pod.error()));
   auto job = to.api->Get(kube::HorovodJobs(), to.ns, options.name);
-  if (job) return PrintJob(to, *job, options, &printer);
+  if (job) return PrintJob(to, *job, options, out);
   if (job.error().code != kube::ErrorCode::kNotFound) return tl::unexpected(FromKube(job.error()));
   if (const auto kept = KeptLog(to, options.name, Wanted::Of({}, options).container); !kept.empty())
-    return Fail(ExitCode::kUsage, LeftText(options.name, kept));
-  return Fail(ExitCode::kUsage, fmt::format("\"{}\" is neither a pod nor a job in namespace \"{}\"",
-                                            options.name, to.ns));
+    return Fail(ExitCode::kJobFailed, LeftText(options.name, kept));
+  return tl::unexpected(NotThere(to, around, NameKind::kPodOrJob, options.name, job.error()));
 }
 
 Outcome<void> Logs(const LogsOptions& options, const Surroundings& around) {
   auto to = Connect(options.target, around, Purpose::kLook);
   if (!to) return tl::unexpected(to.error());
-  return PrintLogs(*to, options, stdout);
+  return PrintLogs(*to, around, options, stdout);
 }
 
 }  // namespace ringmaster::cli

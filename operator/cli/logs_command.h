@@ -13,7 +13,7 @@ Outcome<void> Logs(const LogsOptions& options, const Surroundings& around);
 
 // The same over any KubeApi; lines go to `out`. The API server has no logs of pods that are gone:
 // if a run on this machine has kept one, its path is printed.
-Outcome<void> PrintLogs(const inspection::Connection& to, const LogsOptions& options,
-                        std::FILE* out);
+Outcome<void> PrintLogs(const inspection::Connection& to, const Surroundings& around,
+                        const LogsOptions& options, std::FILE* out);
 
 }  // namespace ringmaster::cli

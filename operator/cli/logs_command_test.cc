@@ -5,9 +5,11 @@
 #include <stdlib.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <thread>
 
 #include "operator/local/store/in_memory_api.h"
 #include "operator/local/store/store.h"
@@ -92,7 +94,7 @@ class LogsCommandTest : public testing::Test {
     char* text = nullptr;
     size_t size = 0;
     std::FILE* out = open_memstream(&text, &size);
-    const auto done = PrintLogs({api_, run_dir_, "default"}, options, out);
+    const auto done = PrintLogs({api_, run_dir_, "default"}, {}, options, out);
     std::fclose(out);
     const std::string printed(text, size);
     free(text);
@@ -122,12 +124,33 @@ TEST_F(LogsCommandTest, OfAJobEachPodComesWithItsWorkersNumber) {
   EXPECT_THAT(Print({.container = "side"}), HasSubstr("digits-worker-0: a\n"));
 }
 
+TEST_F(LogsCommandTest, PodsAreReadAtTheSameTimeAndPrintedInTheirOrder) {
+  MakeJob(1);
+  for (int i = 0; i < 3; ++i) MakePod(i);
+  std::atomic<int> read{0};
+  std::atomic<bool> alone{false};
+  // None is done before all have been asked.
+  api_->on_read = [&](const std::string&) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    for (++read; read < 3 && !alone;) {
+      if (std::chrono::steady_clock::now() > end) alone = true;
+      std::this_thread::yield();
+    }
+  };
+  const std::string printed = Print({});
+  EXPECT_FALSE(alone) << "they are asked one after the other";
+  EXPECT_EQ(printed,
+            "[0] a\n[0] b\n[0] c\n[0] d\n[1] a\n[1] b\n[1] c\n[1] d\n[2] a\n[2] b\n[2] c\n[2] d\n");
+}
+
 TEST_F(LogsCommandTest, RankNamesAWorkerInAPodOfSeveral) {
   MakeJob(2);
   MakePod(1);
   EXPECT_EQ(Print({.rank = 3}), "[3] b\n[3] d\n");
   EXPECT_EQ(Print({.tail = 1, .rank = 2}), "[2] c\n") << "its own last line, not the pod's";
-  EXPECT_THAT(Print({.rank = 0}), HasSubstr("--rank 0: job \"digits\" has no pod of that worker"));
+  EXPECT_THAT(
+      Print({.rank = 0}),
+      HasSubstr("--rank 0: job \"digits\" has no pod of that worker now, it has workers 2-3"));
   EXPECT_THAT(Print({.rank = 2}, "digits-worker-1"), HasSubstr("--rank goes with a job"));
 }
 
@@ -183,6 +206,17 @@ TEST_F(LogsCommandTest, FollowingOneRankFollowsItsPodAlone) {
   EXPECT_EQ(Print({.follow = true, .rank = 3}), "[3] b\n[3] d\n[3] new\n");
 }
 
+TEST_F(LogsCommandTest, FollowingAWorkerThatNoPodHasSaysSoAtOnceAndWhichThereAre) {
+  MakeJob(2);
+  for (const int index : {0, 1, 3}) MakePod(index);
+  EndJob();
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Print({.follow = true, .rank = 99}), "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "ringmaster: --rank 99: job \"digits\" has no pod of that worker now, it has workers "
+            "0-3, 6-7; waiting until one joins or the job ends\n");
+}
+
 TEST_F(LogsCommandTest, AJobThatHasEndedIsReadToItsEnd) {
   MakeJob(1);
   MakePod(0);
@@ -194,7 +228,13 @@ TEST_F(LogsCommandTest, APodThatHasNoNodeYetHasPrintedNothing) {
   MakeJob(1);
   MakePod(0);
   api_->no_content = true;
+  testing::internal::CaptureStderr();
   EXPECT_EQ(Print({}), "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "ringmaster: digits has printed nothing\n");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Print({.rank = 0}), "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "ringmaster: worker 0 of digits has printed nothing\n");
 }
 
 TEST_F(LogsCommandTest, OfPodsThatHaveLeftItIsSaidWhereTheirLogsAre) {
@@ -217,7 +257,13 @@ TEST_F(LogsCommandTest, OfPodsThatHaveLeftItIsSaidWhereTheirLogsAre) {
 }
 
 TEST_F(LogsCommandTest, WhatIsNeitherPodNorJobIsNamed) {
-  EXPECT_EQ(Print({}, "nope"), "\"nope\" is neither a pod nor a job in namespace \"default\"");
+  EXPECT_EQ(Print({}, "nope"),
+            "there is no pod or job \"nope\" in namespace \"default\", and no other");
+  MakeJob(2);
+  MakePod(1);
+  EXPECT_EQ(Print({}, "digits-worker-0"),
+            "there is no pod or job \"digits-worker-0\" in namespace \"default\"; did you mean "
+            "digits-worker-1?");
 }
 
 }  // namespace

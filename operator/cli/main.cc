@@ -9,9 +9,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "operator/cli/apply_command.h"
 #include "operator/cli/command_line.h"
+#include "operator/cli/complete_command.h"
+#include "operator/cli/completion.h"
 #include "operator/cli/connection.h"
 #include "operator/cli/control_commands.h"
 #include "operator/cli/convert_command.h"
@@ -28,6 +31,8 @@ namespace {
 
 using namespace ringmaster::cli;
 
+constexpr char kCompleterOfKubectl[] = "kubectl_complete-ringmaster";
+
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
@@ -36,13 +41,14 @@ std::string Variable(const char* name) {
 // `program` is argv[0].
 Surroundings SurroundingsFromEnvironment(const std::string& program) {
   std::error_code error;
+  const std::filesystem::path name = std::filesystem::path(program).filename();
   return {
       .paths = {.run_dir = Variable("RINGMASTER_RUN_DIR"),
                 .runtime_dir = Variable("XDG_RUNTIME_DIR"),
                 .bin_dir = std::filesystem::read_symlink("/proc/self/exe", error).parent_path()},
       .kubeconfig = Variable("KUBECONFIG"),
       .home = Variable("HOME"),
-      .kubectl_plugin = std::filesystem::path(program).filename() == "kubectl-ringmaster"};
+      .kubectl_plugin = name == "kubectl-ringmaster" || name == kCompleterOfKubectl};
 }
 
 // Short, because it is part of paths of unix sockets, and unique among the runs of a machine.
@@ -111,9 +117,16 @@ int Report(const Failure& failure) {
 int main(int argc, char** argv) {
   // A handler and not SIG_IGN, because child processes must get the default action.
   signal(SIGPIPE, [](int) {});
-  const Surroundings around = SurroundingsFromEnvironment(argc > 0 ? argv[0] : "");
+  const std::filesystem::path called = argc > 0 ? argv[0] : "";
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const Surroundings around = SurroundingsFromEnvironment(called);
+  const bool hidden = !words.empty() && words.front() == kCompleteCommand;
+  if (hidden || called.filename() == kCompleterOfKubectl) {
+    Complete({words.begin() + (hidden ? 1 : 0), words.end()}, around);
+    return static_cast<int>(ExitCode::kDone);
+  }
   const char* program = around.kubectl_plugin ? "kubectl ringmaster" : "ringmaster";
-  auto command = ParseCommandLine({argv + std::min(argc, 1), argv + argc}, program);
+  auto command = ParseCommandLine(words, program, around.home);
   if (!command) return Report(command.error());
   auto outcome = std::visit(Dispatch{around}, *command);
   if (!outcome) return Report(outcome.error());

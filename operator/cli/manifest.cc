@@ -12,6 +12,7 @@
 #include "common/fields/fields.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/labels.h"
+#include "operator/cli/command_job.h"
 #include "operator/kube/file.h"
 #include "operator/kube/yaml.h"
 
@@ -150,6 +151,19 @@ std::string NameForCommand(const std::vector<std::string>& command) {
 
 namespace {
 
+// Reports a command that is one word with blanks in it. A program of such a name is given by its
+// path.
+Outcome<void> CheckQuotes(const RunOptions& options, const fs::path& cwd) {
+  if (options.command.size() != 1) return {};
+  const std::string& word = options.command.front();
+  std::error_code error;
+  if (word.find(' ') == std::string::npos || fs::exists(cwd / word, error)) return {};
+  return Fail(ExitCode::kUsage,
+              fmt::format("there is no program \"{0}\"; did you mean `ringmaster run -np {1} {0}`, "
+                          "without quotes?",
+                          word, options.np));
+}
+
 // Reports "train.py" without an interpreter.
 Outcome<void> CheckScript(const RunOptions& options, const fs::path& cwd) {
   const fs::path script = options.command.empty() ? "" : options.command.front();
@@ -167,13 +181,13 @@ Outcome<void> CheckScript(const RunOptions& options, const fs::path& cwd) {
 }  // namespace
 
 Outcome<Json> JobForCommand(const RunOptions& options, const fs::path& cwd) {
+  if (auto ok = CheckQuotes(options, cwd); !ok) return tl::unexpected(ok.error());
   if (auto ok = CheckScript(options, cwd); !ok) return tl::unexpected(ok.error());
   const bool range = options.min_np > 0 || options.max_np > 0;
   Layout layout{.slots_per_pod = range ? 1 : options.np, .pods = range ? options.np : 1};
   if (!options.hosts.empty()) layout = LayOut(options.hosts, options.np, range);
-  Json container = {{"name", api::kWorkerContainer},
-                    {"image", "ringmaster.dev/this-machine:latest"},
-                    {"command", options.command}};
+  Json container = {
+      {"name", api::kWorkerContainer}, {"image", kImageOfCommand}, {"command", options.command}};
   Json pod = {{"containers", Json::array()}};
   if (!options.carried.empty()) {
     // RINGMASTER_MOUNT_CARRIED has its folder, because no path is the same on every machine.

@@ -168,5 +168,17 @@ TEST(JobForCommandTest, NamesAreWhatKubernetesTakes) {
   EXPECT_EQ(NameForCommand({std::string(90, 'a')}).size(), 40u);
 }
 
+TEST(JobForCommandTest, ACommandThatWasQuotedAsAWholeIsUnderstood) {
+  const auto job = JobForCommand({.np = 2, .command = {"python3 train.py"}}, "/");
+  ASSERT_FALSE(job.has_value());
+  EXPECT_EQ(job.error().code, ExitCode::kUsage);
+  EXPECT_EQ(job.error().message,
+            "there is no program \"python3 train.py\"; did you mean `ringmaster run -np 2 python3 "
+            "train.py`, without quotes?");
+  const support::TempDir temporary;
+  std::ofstream(temporary.path() / "my program") << "";
+  EXPECT_TRUE(JobForCommand({.np = 2, .command = {"./my program"}}, temporary.path()).has_value());
+}
+
 }  // namespace
 }  // namespace ringmaster::cli

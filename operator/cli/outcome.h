@@ -8,8 +8,10 @@ namespace ringmaster::cli {
 
 enum class ExitCode : int {
   kDone = 0,
-  kJobFailed = 1,  // the job failed, or the cluster refused the request
-  kUsage = 2,      // the command line or a manifest is wrong
+  // The job failed, the cluster refused the request, or it has no job or pod of that name.
+  kJobFailed = 1,
+  // The command line or a manifest is wrong; also a file, a run or a context that an option names.
+  kUsage = 2,
   // A port, a directory, a package: the message says what is missing and how to get it.
   kMachineLacks = 3,
   kInterrupted = 130,

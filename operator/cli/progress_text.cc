@@ -12,34 +12,26 @@ namespace {
 
 constexpr char kTotal[] = "total_steps";
 
-std::string Worker(const inspection::RankStatus& rank) {
+std::string Worker(const inspection::RankHolder& rank) {
   return fmt::format("{}/{}", rank.pod, rank.slot);
 }
 
-std::string FirstFew(const std::vector<std::string>& words) {
-  constexpr size_t kMost = 4;
-  std::string text;
-  for (size_t i = 0; i < words.size() && i < kMost; ++i) text += (i ? ", " : "") + words[i];
-  if (words.size() > kMost) text += fmt::format(" and {} more", words.size() - kMost);
-  return text;
-}
-
-std::vector<std::string> Workers(const std::vector<inspection::RankStatus>& ranks) {
+std::vector<std::string> Workers(const std::vector<inspection::RankHolder>& ranks) {
   std::vector<std::string> names;
-  for (const inspection::RankStatus& rank : ranks) names.push_back(Worker(rank));
+  for (const inspection::RankHolder& rank : ranks) names.push_back(Worker(rank));
   return names;
 }
 
-std::vector<std::string> PodsOf(const std::vector<inspection::RankStatus>& ranks) {
+std::vector<std::string> PodsOf(const std::vector<inspection::RankHolder>& ranks) {
   std::vector<std::string> names;
-  for (const inspection::RankStatus& rank : ranks)
+  for (const inspection::RankHolder& rank : ranks)
     if (std::find(names.begin(), names.end(), rank.pod) == names.end()) names.push_back(rank.pod);
   return names;
 }
 
 std::string Named(const char* noun, const std::vector<std::string>& names) {
   if (names.empty()) return noun;
-  return fmt::format("{}{} {}", noun, names.size() > 1 ? "s" : "", FirstFew(names));
+  return fmt::format("{}{} {}", noun, names.size() > 1 ? "s" : "", inspection::FirstFew(names));
 }
 
 std::string HowText(const std::vector<std::string>& pods, const JobProgress& job) {

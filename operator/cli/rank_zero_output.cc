@@ -8,7 +8,7 @@ namespace {
 // Per pod. Before the first view all lines are held, enough for those of a script until init().
 constexpr std::size_t kMostHeld = 1000;
 
-bool IsSamePlace(const inspection::RankStatus& a, const inspection::RankStatus& b) {
+bool IsSamePlace(const inspection::RankHolder& a, const inspection::RankHolder& b) {
   return a.pod == b.pod && a.slot == b.slot;
 }
 

@@ -46,8 +46,8 @@ class RankZeroOutput {
   Lines TakeHeld(const JobRun& job, const std::string& pod);
 
   std::map<std::string, PodLines> pods_;
-  std::optional<inspection::RankStatus> rank_zero_;  // now; nullopt: there has been no view
-  std::optional<inspection::RankStatus> before_;     // which had it last
+  std::optional<inspection::RankHolder> rank_zero_;  // now; nullopt: there has been no view
+  std::optional<inspection::RankHolder> before_;     // which had it last
 };
 
 }  // namespace ringmaster::cli

@@ -24,7 +24,7 @@ class RankZeroOutputTest : public testing::Test {
   }
   // The answer of the sidecar of `pod`: the workers of this view, in rank order.
   std::vector<std::string> Status(const std::string& pod, uint64_t epoch,
-                                  std::vector<inspection::RankStatus> ranks) {
+                                  std::vector<inspection::RankHolder> ranks) {
     inspection::SidecarStatus status;
     status.pod = pod;
     status.epoch = epoch;
@@ -36,7 +36,7 @@ class RankZeroOutputTest : public testing::Test {
     return output_.OnLine(job_, pod, line);
   }
 
-  const std::vector<inspection::RankStatus> both_ = {{"p0", 0, 1}, {"p1", 0, 1}},
+  const std::vector<inspection::RankHolder> both_ = {{"p0", 0, 1}, {"p1", 0, 1}},
                                             second_ = {{"p1", 0, 1}};
   JobRun job_{"default", "digits"};
   RankZeroOutput output_;

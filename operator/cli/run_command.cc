@@ -75,13 +75,11 @@ Outcome<void> CheckBinaries(const fs::path& bin_dir) {
   return {};
 }
 
-std::string AllLogs(const fs::path& run_dir) { return "All logs: " + (run_dir / "logs").string(); }
-
 // Runs on the signal thread, so it must not use a stream that another thread may have locked.
 [[noreturn]] void EndAtOnce(const fs::path& run_dir) {
   kubelet::ParentDeathWatchdog::LeaveLogs(run_dir);
   dprintf(STDERR_FILENO, "%sringmaster: interrupted again: ended at once\n%s\n",
-          isatty(STDERR_FILENO) ? "\n" : "", AllLogs(run_dir).c_str());
+          isatty(STDERR_FILENO) ? "\n" : "", WhereLogsAre(run_dir).c_str());
   _exit(static_cast<int>(ExitCode::kInterrupted));
 }
 
@@ -425,10 +423,11 @@ Outcome<void> RunJobs(const RunOptions& options, const RunPaths& paths, const st
   // A user who interrupts a job, or whose time limit is over, wants to know the job's state.
   const bool told = !outcome && (outcome.error().code == ExitCode::kJobFailed ||
                                  outcome.error().code == ExitCode::kInterrupted);
+  const std::string logs = WhereLogsAre(run_dir->path());
   RunDirectory::Clean(run_dir->path(), run_dir->ours(), options.keep || told);
   if (told && !options.output_dir.empty())
     outcome.error().message += "\nOutput of each rank: " + options.output_dir.string();
-  if (told) outcome.error().message += "\n" + AllLogs(run_dir->path());
+  if (told) outcome.error().message += "\n" + logs;
   return outcome;
 }
 

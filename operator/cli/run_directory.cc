@@ -105,8 +105,21 @@ Outcome<void> MakePrivate(const fs::path& dir) {
               fmt::format("run directory {} can't be made: {}", dir.string(), error.message()));
 }
 
+// What a directory holds besides logs of an earlier run, if others may read it; empty: nothing.
+std::string WhatOthersRead(const fs::path& dir) {
+  struct stat info = {};
+  constexpr mode_t kReaders = S_IRGRP | S_IXGRP | S_IROTH | S_IXOTH;
+  if (stat(dir.c_str(), &info) != 0 || !WhyNotOwn(info).empty() || (info.st_mode & kReaders) == 0)
+    return "";
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(dir, ignored))
+    if (entry.path().filename() != "logs") return entry.path().filename().string();
+  return "";
+}
+
 // A directory that the user has named may contain other files: none may be there that a run would
-// overwrite and remove, unless a killed run has left them.
+// overwrite and remove, unless a killed run has left them, and none that others may read, because a
+// run closes its directory to them.
 Outcome<void> CheckFree(const fs::path& dir) {
   std::error_code ignored;
   if (fs::exists(dir / kLock, ignored)) return {};
@@ -117,6 +130,12 @@ Outcome<void> CheckFree(const fs::path& dir) {
                             "run would take it away: name another with --run-dir",
                             dir.string(), name));
   }
+  if (const std::string read = WhatOthersRead(dir); !read.empty())
+    return Fail(ExitCode::kUsage,
+                fmt::format("run directory {0} holds other files (\"{1}\") that other users may "
+                            "read, and a run would close it to them: name another with --run-dir, "
+                            "or close it yourself with `chmod 700 {0}`",
+                            dir.string(), read));
   return {};
 }
 
@@ -148,9 +167,12 @@ Outcome<RunDirectory> RunDirectory::Create(const fs::path& named, const RunPaths
                             path.string(), path.string().size() - kLongestRunDir, kLongestRunDir));
   }
   if (auto free = CheckFree(path); !free) return tl::unexpected(free.error());
-  if (auto made = MakePrivate(path); !made) return tl::unexpected(made.error());
-  auto lock = TakeLock(path);
-  if (!lock) return tl::unexpected(lock.error());
+  auto lock = MakePrivate(path).and_then([&] { return TakeLock(path); });
+  if (!lock) {
+    // A path that the user has named could have been another one.
+    const ExitCode code = named.empty() ? lock.error().code : ExitCode::kUsage;
+    return Fail(code, lock.error().message);
+  }
   return RunDirectory(path, ours, *lock);
 }
 
@@ -206,6 +228,13 @@ fs::path LogsOfLastRun(const RunPaths& paths) {
     if (CheckOwn(run) && fs::is_directory(run / "logs", ignored)) return run / "logs";
   }
   return "";
+}
+
+std::string WhereLogsAre(const fs::path& run_dir) {
+  // Whoever still writes may have made the folder anew, but nobody makes the lock anew.
+  std::error_code ignored;
+  if (fs::exists(run_dir / kLock, ignored)) return "All logs: " + (run_dir / "logs").string();
+  return fmt::format("The logs are gone: {} was removed while the run went on", run_dir.string());
 }
 
 Outcome<void> CheckOwn(const fs::path& dir) { return CheckOwn(WithoutSlash(dir), false); }

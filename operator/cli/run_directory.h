@@ -62,6 +62,9 @@ bool IsAlive(const std::filesystem::path& run_dir);
 // another user.
 Outcome<std::vector<std::filesystem::path>> LivingRuns(const RunPaths& paths);
 
+// A line for the end of a run that did not succeed, before its directory is cleaned.
+std::string WhereLogsAre(const std::filesystem::path& run_dir);
+
 // The logs of the newest ended run that has left some; empty if none has.
 std::filesystem::path LogsOfLastRun(const RunPaths& paths);
 

@@ -159,6 +159,21 @@ TEST_F(RunDirectoryTest, OneThatOthersMayReadIsClosedToThem) {
   EXPECT_EQ(fs::status(mine).permissions(), fs::perms::owner_all);
 }
 
+TEST_F(RunDirectoryTest, OneThatHoldsWhatOthersMayReadStaysOpenToThem) {
+  const fs::path mine = paths_.runtime_dir / "mine";
+  fs::create_directories(mine / "logs");
+  ASSERT_EQ(chmod(mine.c_str(), 0755), 0);
+  std::ofstream(mine / "page.html") << "x";
+  EXPECT_FALSE(Make("r1", mine).has_value());
+  EXPECT_THAT(message_,
+              AllOf(HasSubstr(mine.string()), HasSubstr("\"page.html\""), HasSubstr("chmod 700")));
+  EXPECT_NE(fs::status(mine).permissions(), fs::perms::owner_all);
+  fs::remove(mine / "page.html");
+  EXPECT_TRUE(Make("r1", mine).has_value()) << "logs alone are of an earlier run: " << message_;
+  std::ofstream(mine / "page.html") << "x";
+  EXPECT_TRUE(Make("r1", mine).has_value()) << "it is closed already: " << message_;
+}
+
 TEST_F(RunDirectoryTest, PathTooLongForSocketsIsRefusedAtOnce) {
   EXPECT_FALSE(Make("r1", paths_.runtime_dir / std::string(60, 'x')).has_value());
   EXPECT_THAT(message_, HasSubstr("too long"));

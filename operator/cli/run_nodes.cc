@@ -44,6 +44,7 @@ PodSeen ReadPod(const Json& pod) {
   seen.drain_asked = annotated(api::kDrainAnnotation);
   seen.drain_known = annotated(api::kDrainSinceAnnotation);
   seen.warned = annotated(api::kWarnedAnnotation);
+  // The API server of a run evicts nobody, so no condition of the pod plays a part.
   seen.stays = !seen.drain_asked && !fields::At(pod, "/metadata").contains("deletionTimestamp") &&
                phase != "Succeeded" && phase != "Failed";
   return seen;

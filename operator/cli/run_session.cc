@@ -10,6 +10,7 @@
 #include "common/fields/fields.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/labels.h"
+#include "operator/api/object_key.h"
 #include "operator/cli/job_summary.h"
 #include "operator/cli/log_lines.h"
 #include "operator/cli/observer.h"
@@ -97,7 +98,7 @@ void RunSession::OnPod(const Json& pod, bool gone) {
   std::map<std::string, inspection::StatusPoller::Pod> polled;
   for (const auto& one : jobs_) {
     for (const auto& [pod_name, address] : one->pods().SidecarAddresses())
-      polled[one->ns() + "/" + pod_name] = {one->ns() + "/" + one->name(), address};
+      polled[api::KeyText(one->ns(), pod_name)] = {api::KeyText(one->ns(), one->name()), address};
   }
   // The last events are handled after the threads have ended.
   if (watchers_->poller) watchers_->poller->SetPods(std::move(polled));
@@ -150,8 +151,8 @@ SessionEnd RunSession::Follow() {
       options_.poll_period, options_.sidecar_token,
       [this](const std::string& key, const inspection::SidecarStatus& status) {
         inbox_.Post([this, key, status] {
-          auto slash = key.find('/');
-          JobRun* job = Find(key.substr(0, slash), key.substr(slash + 1));
+          const api::ObjectKey named = api::ParseKey(key);
+          JobRun* job = Find(named.ns, named.name);
           if (job) OnStatus(job, status);
         });
       });

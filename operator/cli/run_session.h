@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "operator/cli/display.h"
-#include "operator/cli/inbox.h"
 #include "operator/cli/job_run.h"
 #include "operator/cli/outcome.h"
 #include "operator/cli/rank_zero_output.h"
 #include "operator/cli/time_point.h"
+#include "operator/cli/work_queue.h"
 #include "operator/inspection/poller.h"
 #include "operator/kube/kube_api.h"
 
@@ -68,7 +68,7 @@ class RunSession {
   const SessionOptions options_;
   const TimePoint begun_;
   std::atomic<int> interrupted_{0};
-  Inbox inbox_;
+  WorkQueue inbox_;
   // Used by the loop thread only:
   std::vector<std::unique_ptr<JobRun>> jobs_;
   std::map<const JobRun*, RankZeroOutput> rank_zero_;  // if rank 0's output is shown

@@ -87,7 +87,8 @@ void PodRows(const Json& pod, bool wide, std::vector<Row>* rows) {
   const Json& workers = fields::List(pod, "workers");
   if (workers.empty()) add({"-", "-", "-", "-"});
   for (const Json& worker : workers) {
-    add({fields::Flag(worker, "standby") ? "standby" : Cell(worker, "/slot"), Cell(worker, "/rank"),
+    add({fields::Flag(worker, "standby") ? "standby" : Cell(worker, "/slot"),
+         fields::Integer(worker, "rank", -1) < 0 ? "-" : Cell(worker, "/rank"),
          Cell(worker, "/step"), Cell(worker, "/pid")});
     common = {"", "", ""};
   }

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "operator/cli/absence.h"
 #include "operator/cli/kube_failure.h"
 #include "operator/inspection/inspection.h"
 #include "operator/inspection/job_trace.h"
@@ -25,6 +26,9 @@ Outcome<void> Write(const std::string& text, const std::string& file) {
     return {};
   }
   std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  if (!out)
+    return Fail(ExitCode::kUsage,
+                fmt::format("-o {}: can't be written: {}", file, std::strerror(errno)));
   out << text;
   out.close();
   if (!out)
@@ -56,7 +60,7 @@ Outcome<void> Timeline(const TimelineOptions& options, const Surroundings& aroun
   auto to = Connect(options.target, around, Purpose::kLook);
   if (!to) return tl::unexpected(to.error());
   auto job = inspection::ReadJob(*to, to->ns, options.job);
-  if (!job) return tl::unexpected(FromKube(job.error()));
+  if (!job) return tl::unexpected(NotThere(*to, around, NameKind::kJob, options.job, job.error()));
   auto pods = inspection::ReadPods(*to, to->ns, options.job);
   if (!pods) return tl::unexpected(FromKube(pods.error()));
   inspection::GatheredTimelines gathered =

@@ -63,7 +63,9 @@ std::string TopText(const inspection::Inspection& earlier, const inspection::Ins
   std::vector<std::vector<std::string>> rows = {
       {"RANK", "WORKER", "STEP", "COMPUTES", "BLOCKED", "WAITING", "RUNNING", "MB/S"}};
   for (const inspection::RankTimes& times : ranks) rows.push_back(RowOf(times));
-  if (ranks.empty()) return HeadLine(now, ranks) + "no worker is in a view\n";
+  if (ranks.empty())
+    return HeadLine(now, ranks) + fmt::format("no worker is in a view\nMore: why {}\n",
+                                              fields::TextAt(now.job, "/metadata/name"));
   return HeadLine(now, ranks) + Lay(rows) + HoldUp(ranks);
 }
 

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <thread>
 
+#include "operator/cli/absence.h"
+#include "operator/cli/flush.h"
 #include "operator/cli/kube_failure.h"
 #include "operator/cli/top.h"
 #include "operator/inspection/inspection.h"
@@ -27,14 +29,15 @@ Outcome<void> Top(const TopOptions& options, const Surroundings& around) {
   if (!to) return tl::unexpected(to.error());
   const bool once = options.once || isatty(STDOUT_FILENO) == 0;
   auto earlier = inspection::Look(*to, options.job);
-  if (!earlier) return tl::unexpected(FromKube(earlier.error()));
+  if (!earlier)
+    return tl::unexpected(NotThere(*to, around, NameKind::kJob, options.job, earlier.error()));
   inspection::SaySilent(*earlier);
   while (true) {
     std::this_thread::sleep_for(options.interval);
     auto now = inspection::Look(*to, options.job);
     if (!now) return tl::unexpected(FromKube(now.error()));
     std::printf("%s%s", once ? "" : kClearScreen, TopText(*earlier, *now).c_str());
-    std::fflush(stdout);
+    FlushOrEnd(stdout);
     if (once || IsOver(now->job)) return {};
     earlier = std::move(now);
   }

@@ -88,7 +88,7 @@ TEST(TopTest, AWorkerThatHasNotTrainedSinceHasNoShares) {
 
 TEST(TopTest, WithoutWorkersItSaysSo) {
   EXPECT_THAT(TopText(Look({}), Look({})),
-              AllOf(HasSubstr("digits"), HasSubstr("no worker is in a view")));
+              AllOf(HasSubstr("digits"), HasSubstr("no worker is in a view\nMore: why digits\n")));
 }
 
 }  // namespace

@@ -13,14 +13,14 @@ namespace {
 constexpr std::chrono::milliseconds kStragglers{400};
 constexpr std::chrono::milliseconds kGiveUp{3000};
 
-bool Same(const inspection::RankStatus& a, const inspection::RankStatus& b) {
+bool Same(const inspection::RankHolder& a, const inspection::RankHolder& b) {
   return a.pod == b.pod && a.slot == b.slot && a.incarnation == b.incarnation;
 }
 
-std::vector<inspection::RankStatus> Without(const std::vector<inspection::RankStatus>& from,
-                                            const std::vector<inspection::RankStatus>& what) {
-  std::vector<inspection::RankStatus> rest;
-  for (const inspection::RankStatus& rank : from) {
+std::vector<inspection::RankHolder> Without(const std::vector<inspection::RankHolder>& from,
+                                            const std::vector<inspection::RankHolder>& what) {
+  std::vector<inspection::RankHolder> rest;
+  for (const inspection::RankHolder& rank : from) {
     if (std::none_of(what.begin(), what.end(), [&](auto& other) { return Same(rank, other); }))
       rest.push_back(rank);
   }
@@ -106,10 +106,10 @@ void ViewHistory::CompareWithParent(ViewRecord* record) {
   record->gained = Without(now->second, before);
 }
 
-bool ViewHistory::HasRank(const inspection::RankStatus& place) const {
+bool ViewHistory::HasRank(const inspection::RankHolder& place) const {
   return !ranks_.empty() &&
          std::any_of(ranks_.rbegin()->second.begin(), ranks_.rbegin()->second.end(),
-                     [&](const inspection::RankStatus& worker) {
+                     [&](const inspection::RankHolder& worker) {
                        return worker.pod == place.pod && worker.slot == place.slot;
                      });
 }

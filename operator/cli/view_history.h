@@ -19,9 +19,9 @@ namespace ringmaster::cli {
 struct ViewRecord {
   job::Rebuild rebuild;
   int old_size = 0;  // ranks of the view before; 0 for the first
-  std::vector<inspection::RankStatus>
+  std::vector<inspection::RankHolder>
       lost;  // workers that the view before had and this one has not
-  std::vector<inspection::RankStatus> gained;  // the other way round
+  std::vector<inspection::RankHolder> gained;  // the other way round
   TimePoint first_seen;
   bool told = false;
 };
@@ -41,11 +41,11 @@ class ViewHistory {
   const std::map<std::uint64_t, ViewRecord>& all() const { return views_; }  // by epoch
   std::int64_t steps_lost() const;
   // The worker that has rank 0 in the newest view whose ranks are known.
-  std::optional<inspection::RankStatus> RankZero() const {
+  std::optional<inspection::RankHolder> RankZero() const {
     return ranks_.empty() ? std::nullopt : std::optional(ranks_.rbegin()->second.front());
   }
   // Whether a worker in this one's place has a rank in that view.
-  bool HasRank(const inspection::RankStatus& place) const;
+  bool HasRank(const inspection::RankHolder& place) const;
 
  private:
   void ObserveView(const inspection::SidecarStatus& status, TimePoint now);
@@ -55,7 +55,7 @@ class ViewHistory {
   bool IsSettled(const ViewRecord& record, TimePoint now) const;
 
   std::map<std::uint64_t, ViewRecord> views_;                           // by epoch
-  std::map<std::uint64_t, std::vector<inspection::RankStatus>> ranks_;  // by epoch
+  std::map<std::uint64_t, std::vector<inspection::RankHolder>> ranks_;  // by epoch
   std::uint64_t epoch_ = 0;
   int world_size_ = 0;  // of that view
 };

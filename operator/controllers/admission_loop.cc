@@ -4,26 +4,11 @@
 
 #include "common/fields/fields.h"
 #include "common/sync/pause.h"
-#include "operator/api/labels.h"
-#include "operator/api/time.h"
 #include "operator/controllers/pod_identity.h"
 #include "operator/controllers/slim_objects.h"
 
 namespace ringmaster::controllers {
 namespace {
-
-constexpr std::chrono::seconds kUsualGrace{30};
-
-// When the pod should have gone: it is being deleted, or was told to leave.
-std::optional<scheduler::Moment> LeavesBy(const kube::Json& pod) {
-  const auto deleted = api::ParseTime(fields::TextAt(pod, "/metadata/deletionTimestamp"));
-  if (deleted) return deleted;
-  const kube::Json& annotations = fields::At(pod, "/metadata/annotations");
-  auto told = api::ParseTime(fields::Text(annotations, api::kDrainSinceAnnotation));
-  if (!told || fields::Text(annotations, api::kDrainAnnotation).empty()) return std::nullopt;
-  const kube::Json& grace = fields::At(pod, "/spec/terminationGracePeriodSeconds");
-  return *told + (grace.is_number_integer() ? std::chrono::seconds(grace.get<int>()) : kUsualGrace);
-}
 
 // Capacity changes in bursts, so one pass decides about all changes of a short time.
 constexpr std::chrono::milliseconds kBetweenPasses{100};
@@ -49,9 +34,12 @@ void AdmissionLoop::Stop() {
 void AdmissionLoop::OnPod(const kube::Json& pod, bool deleted) {
   const sync::MutexLock lock(&mu_);
   if (deleted) {
-    admission_.capacity().RemovePod(fields::TextAt(pod, "/metadata/uid"));
+    const std::string uid = fields::TextAt(pod, "/metadata/uid");
+    leaving_.Remove(uid);
+    admission_.capacity().RemovePod(uid);
   } else {
-    admission_.capacity().SetPod(pod, IsWorkerPod(pod) ? JobKeyOf(pod) : "", LeavesBy(pod));
+    admission_.capacity().SetPod(pod, IsWorkerPod(pod) ? JobKeyOf(pod) : "",
+                                 leaving_.By(pod, clock_()));
   }
   NotifyIfDue();
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/sync/mutex.h"
+#include "operator/controllers/leaving_pods.h"
 #include "operator/kube/kube_api.h"
 #include "operator/scheduler/admission.h"
 
@@ -63,6 +64,7 @@ class AdmissionLoop {
   sync::Mutex mu_;
   sync::StoppableCondVar due_;
   scheduler::Admission admission_ GUARDED_BY(mu_);
+  LeavingPods leaving_ GUARDED_BY(mu_);
   std::set<std::string> expected_ GUARDED_BY(mu_);
   std::chrono::steady_clock::time_point expected_until_ GUARDED_BY(mu_);
   std::jthread thread_;

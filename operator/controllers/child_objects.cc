@@ -6,6 +6,7 @@
 #include "common/logging/log.h"
 #include "common/ring_key/ring_key.h"
 #include "operator/api/labels.h"
+#include "operator/api/object_key.h"
 #include "operator/controllers/child_names.h"
 #include "operator/controllers/pod_groups.h"
 #include "operator/controllers/pod_identity.h"
@@ -29,7 +30,7 @@ runtime::Informer::Handler Report(const std::function<void(const std::string&)>&
   return [changed](const Json& object, bool) {
     const auto labels = object.value("/metadata/labels"_json_pointer, Json::object());
     const std::string job = labels.value(api::kJobNameLabel, "");
-    if (!job.empty()) changed(MetaField(object, "namespace") + "/" + job);
+    if (!job.empty()) changed(api::KeyText(MetaField(object, "namespace"), job));
   };
 }
 

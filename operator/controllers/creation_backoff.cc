@@ -16,11 +16,12 @@ void CreationBackoff::Failed(const api::HorovodJob& job, Needed what, const kube
   problems_.Failed(job, what, error, clock_.steady());
 }
 
-void CreationBackoff::Failed(const api::HorovodJob& job, Needed what, const kube::Error& error,
-                             const planner::Event& event) {
+void CreationBackoff::FailedWithEvent(const api::HorovodJob& job, Needed what,
+                                      const kube::Error& error, const std::string& reason,
+                                      const std::string& pod) {
   Failed(job, what, error);
   // An event can't be written either in a namespace that is being deleted.
-  if (!NamespaceGoes(error)) events_->EmitEvent(job, event);
+  if (!NamespaceGoes(error)) events_->EmitEvent(job, {true, reason, ProblemText(what, error), pod});
 }
 
 void CreationBackoff::NameIsTaken(const api::HorovodJob& job, const std::string& pod) {

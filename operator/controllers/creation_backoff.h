@@ -30,9 +30,10 @@ class CreationBackoff {
     return IsPaused(job, Needed::kPods) || IsPaused(job, Needed::kGates);
   }
   void Failed(const api::HorovodJob& job, Needed what, const kube::Error& error);
-  // Like the above, and emits `event`.
-  void Failed(const api::HorovodJob& job, Needed what, const kube::Error& error,
-              const planner::Event& event);
+  // Like the above, and emits an event of this reason with the condition's text; `pod` is the one
+  // that it is about, if it exists.
+  void FailedWithEvent(const api::HorovodJob& job, Needed what, const kube::Error& error,
+                       const std::string& reason, const std::string& pod = "");
   // A pod that is being deleted still has the name. There is no event, because this passes by
   // itself.
   void NameIsTaken(const api::HorovodJob& job, const std::string& pod);

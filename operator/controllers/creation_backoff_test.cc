@@ -16,7 +16,7 @@ class CreationBackoffTest : public testing::PartsTest {
 TEST_F(CreationBackoffTest, WhatFailedWaitsAndBringsTheJobBack) {
   EXPECT_FALSE(backoff_.Waits(job_, Needed::kPods));
   EXPECT_EQ(queue_.size(), 0u);
-  backoff_.Failed(job_, Needed::kPods, forbidden_, {true, "FailedCreate", "no", ""});
+  backoff_.FailedWithEvent(job_, Needed::kPods, forbidden_, "FailedCreate");
   EXPECT_TRUE(backoff_.Waits(job_, Needed::kPods));
   EXPECT_EQ(queue_.size(), 1u);
   EXPECT_FALSE(backoff_.Waits(job_, Needed::kRecord)) << "each need waits by itself";
@@ -28,7 +28,7 @@ TEST_F(CreationBackoffTest, WhatFailedWaitsAndBringsTheJobBack) {
 TEST_F(CreationBackoffTest, InANamespaceThatIsBeingDeletedThereIsNoEvent) {
   kube::Error ends = forbidden_;
   ends.message = "unable to create new content because it is being terminated";
-  backoff_.Failed(job_, Needed::kPods, ends, {true, "FailedCreate", "no", ""});
+  backoff_.FailedWithEvent(job_, Needed::kPods, ends, "FailedCreate");
   EXPECT_TRUE(backoff_.Waits(job_, Needed::kPods));
   EXPECT_THAT(EventReasons(), IsEmpty());
 }

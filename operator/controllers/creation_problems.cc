@@ -119,6 +119,15 @@ std::chrono::milliseconds CreationProblems::Pause(const api::HorovodJob& job, Ne
   return std::chrono::ceil<std::chrono::milliseconds>(at->second.retry_at - now);
 }
 
+std::string ProblemText(Needed what, const kube::Error& error) {
+  const auto explanation = Explain(what, error);
+  // Of these the conditions say nothing: they are mostly over at the next try.
+  const std::string why =
+      explanation ? explanation->message
+                  : fmt::format("a request for the job's {} failed: ", WordsFor(what).text);
+  return why + error.message;
+}
+
 void CreationProblems::Failed(const api::HorovodJob& job, Needed what, const kube::Error& error,
                               Clock::time_point now) {
   const auto explanation = Explain(what, error);
@@ -129,7 +138,7 @@ void CreationProblems::Failed(const api::HorovodJob& job, Needed what, const kub
   const bool wrong = explanation->reason == kInvalidTemplate;
   const auto pause = runtime::WorkQueue::Backoff(backoff_, problem.failures++);
   problem.reason = explanation->reason;
-  problem.message = explanation->message + error.message;
+  problem.message = ProblemText(what, error);
   problem.generation = job.generation;
   problem.retry_at = now + (wrong ? std::chrono::milliseconds(kRetry) : pause);
 }

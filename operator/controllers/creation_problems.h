@@ -26,6 +26,10 @@ enum class Needed {
   kObjects,
 };
 
+// What people read of the error, the same in the job's condition and in its event: what can't be
+// made, and why, with the API server's words at the end.
+std::string ProblemText(Needed what, const kube::Error& error);
+
 class CreationProblems {
  public:
   using Clock = std::chrono::steady_clock;

@@ -7,6 +7,7 @@ namespace ringmaster::controllers {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class RefusedPodsTest : public testing::ControllerTest {
  protected:
@@ -28,6 +29,13 @@ class RefusedPodsTest : public testing::ControllerTest {
     const auto status = Status();
     const api::Condition* created = status.Find("Created");
     return created != nullptr && created->status == value && created->reason == reason;
+  }
+  // The condition begins so, and the event has the same words.
+  void ExpectSameText(const std::string& beginning) {
+    const std::string text = Status().Find("Created")->message;
+    EXPECT_THAT(text, StartsWith(beginning));
+    ASSERT_TRUE(Eventually([&] { return HasEvent("FailedCreate"); }));
+    for (const kube::Json& event : Events("FailedCreate")) EXPECT_EQ(event.value("note", ""), text);
   }
   // Makes the controller reconcile the job again, and waits until it has.
   void LookAgain() {
@@ -68,7 +76,7 @@ TEST_P(RefusedPodsTest, PodsThatAreForbiddenAreTriedAgainAndMadeWhenTheyMayBe) {
                         .http_status = 403,
                         .message = "exceeded quota: gpus, requested: nvidia.com/gpu=1"});
   ASSERT_TRUE(Eventually([&] { return CreatedIs(false, "PodsForbidden"); }));
-  EXPECT_THAT(Status().Find("Created")->message, HasSubstr("exceeded quota: gpus"));
+  ExpectSameText("the API server forbids the job's pods: exceeded quota: gpus");
   EXPECT_TRUE(Eventually([&] { return door_->pod_creates() > 2; }));
   RefusePods(std::nullopt);
   ASSERT_TRUE(Eventually([&] { return Pods().size() == 3 && CreatedIs(true, "Accepted"); }));
@@ -116,7 +124,7 @@ TEST_P(RefusedPodsTest, AWebhookThatCantBeAskedIsACondition) {
                         .http_status = 500,
                         .message = "failed calling webhook \"pods.example\": no endpoints"});
   ASSERT_TRUE(Eventually([&] { return CreatedIs(false, "PodsFailed"); }));
-  EXPECT_THAT(Status().Find("Created")->message, HasSubstr("webhook \"pods.example\""));
+  ExpectSameText("an admission webhook that is asked about the job's pods fails: failed calling");
   RefusePods(std::nullopt);
   ASSERT_TRUE(Eventually([&] { return Pods().size() == 3 && CreatedIs(true, "Accepted"); }));
 }
@@ -190,6 +198,15 @@ TEST_F(CreationProblemsTest, ANamespaceThatGoesIsNoQuota) {
   EXPECT_TRUE(NamespaceGoes(goes));
   problems_.Failed(job_, Needed::kPods, goes, now_);
   EXPECT_EQ(Shown().reason, "NamespaceTerminating");
+}
+
+TEST_F(CreationProblemsTest, TheTextSaysWhatCantBeMadeAndWhy) {
+  const kube::Error quota = {.code = kube::ErrorCode::kForbidden, .message = "quota"};
+  problems_.Failed(job_, Needed::kPods, quota, now_);
+  EXPECT_EQ(Shown().message, ProblemText(Needed::kPods, quota));
+  EXPECT_EQ(ProblemText(Needed::kPods, quota), "the API server forbids the job's pods: quota");
+  EXPECT_EQ(ProblemText(Needed::kRecord, {.code = kube::ErrorCode::kConflict, .message = "late"}),
+            "a request for the job's record (a ConfigMap) failed: late");
 }
 
 TEST_F(CreationProblemsTest, AreShownFromWhenTheyBeganUntilTheyAreOver) {

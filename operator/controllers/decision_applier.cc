@@ -5,20 +5,18 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "common/logging/log.h"
 #include "operator/api/labels.h"
 #include "operator/controllers/pod_facts.h"
+#include "operator/planner/snapshot_index.h"
+#include "operator/planner/snapshot_queries.h"
 
 namespace ringmaster::controllers {
 namespace {
-
-std::string UidOf(const planner::Snapshot& snapshot, const std::string& pod) {
-  const auto at = std::find_if(snapshot.pods.begin(), snapshot.pods.end(),
-                               [&](const planner::PodFacts& p) { return p.name == pod; });
-  return at == snapshot.pods.end() ? "" : at->uid;
-}
 
 bool NobodyIsGated(const planner::Snapshot& snapshot) {
   return std::none_of(snapshot.pods.begin(), snapshot.pods.end(),
@@ -32,16 +30,16 @@ using kube::Json;
 bool DecisionApplier::Apply(const planner::Snapshot& snapshot, const planner::Decision& decision) {
   const api::HorovodJob& job = snapshot.job;
   bool ok = WriteRecord(snapshot, decision);
-  for (const auto& drain : decision.drains) ok = Drain(snapshot, drain) && ok;
+  ok = Drain(snapshot, decision) && ok;
   ok = Annotate(snapshot, decision) && ok;
   Notify(snapshot, decision);
-  for (const auto& pod : decision.deletes) ok = to_.pods->Delete(job, pod) && ok;
+  ok = Delete(job, decision) && ok;
   // Slow steps come last, so that leaving pods don't wait for pods that are created.
   if (NobodyIsGated(snapshot)) to_.backoff->Worked(job, Needed::kGates);
   ok = to_.pods->AdmitAll(job, decision.admits) && ok;
   ok = to_.pods->CreateAll(job, decision.creates, decision.least_creates, decision.useless_alone) &&
        ok;
-  for (const auto& pod : decision.releases) ok = to_.pods->Release(job, pod) && ok;
+  ok = Release(job, decision) && ok;
   if (decision.delete_job) ok = DeleteJob(job) && ok;
   return ok;
 }
@@ -63,7 +61,13 @@ bool DecisionApplier::WriteRecord(const planner::Snapshot& snapshot,
   return ok;
 }
 
-bool DecisionApplier::Drain(const planner::Snapshot& snapshot, const planner::PodDrain& drain) {
+bool DecisionApplier::Drain(const planner::Snapshot& snapshot, const planner::Decision& decision) {
+  const auto& drains = decision.drains;
+  return to_.pods->InBatches(snapshot.job, drains.size(), PodWriter::Rest::kAtOnce,
+                             [&](std::size_t i) { return DrainOne(snapshot, drains[i]); });
+}
+
+bool DecisionApplier::DrainOne(const planner::Snapshot& snapshot, const planner::PodDrain& drain) {
   const api::HorovodJob& job = snapshot.job;
   spdlog::info("pod drained job={} pod={} reason={}", job.Key(), drain.name,
                logging::Value(drain.reason));
@@ -82,29 +86,47 @@ bool DecisionApplier::Annotate(const planner::Snapshot& snapshot,
     by_pod[annotation.name][annotation.key] =
         annotation.value.empty() ? Json() : Json(annotation.value);
   }
-  bool ok = true;
-  for (const auto& [pod, annotations] : by_pod) {
-    ok = to_.pods->Annotate(snapshot.job, pod, UidOf(snapshot, pod), annotations) && ok;
-  }
-  return ok;
+  std::map<std::string, std::string> uids;
+  for (const planner::PodFacts& pod : snapshot.pods) uids[pod.name] = pod.uid;
+  const std::vector<std::pair<std::string, Json>> pods(by_pod.begin(), by_pod.end());
+  return to_.pods->InBatches(
+      snapshot.job, pods.size(), PodWriter::Rest::kMayWait, [&](std::size_t i) {
+        const auto uid = uids.find(pods[i].first);
+        return to_.pods->Annotate(snapshot.job, pods[i].first, uid == uids.end() ? "" : uid->second,
+                                  pods[i].second);
+      });
+}
+
+bool DecisionApplier::Delete(const api::HorovodJob& job, const planner::Decision& decision) {
+  const auto& pods = decision.deletes;
+  const auto rest = decision.deletes_are_one ? PodWriter::Rest::kAtOnce : PodWriter::Rest::kMayWait;
+  return to_.pods->InBatches(job, pods.size(), rest,
+                             [&](std::size_t i) { return to_.pods->Delete(job, pods[i]); });
+}
+
+bool DecisionApplier::Release(const api::HorovodJob& job, const planner::Decision& decision) {
+  const auto& pods = decision.releases;
+  return to_.pods->InBatches(job, pods.size(), PodWriter::Rest::kMayWait,
+                             [&](std::size_t i) { return to_.pods->Release(job, pods[i]); });
 }
 
 void DecisionApplier::Notify(const planner::Snapshot& snapshot, const planner::Decision& decision) {
-  for (const auto& [pod_uid, notice] : decision.notices) {
-    // A pod whose annotations don't show its sidecar's registration counts as never having been in
-    // a view, so its sidecar must not learn of a view before the annotation is written.
-    const bool is_view = std::holds_alternative<planner::ViewDecidedNotice>(notice);
-    if (is_view && !IsAnnotatedAsRegistered(snapshot, pod_uid)) continue;
-    to_.registry->Notify(snapshot.job.uid, pod_uid, notice);
-  }
+  const planner::WithIndex index(snapshot);
+  std::vector<planner::PodNotice> notices = decision.notices;
+  // A pod whose annotations don't show its sidecar's registration counts as never having been in
+  // a view, so its sidecar must not learn of a view before the annotation is written.
+  std::erase_if(notices, [&](const planner::PodNotice& told) {
+    return std::holds_alternative<planner::ViewDecidedNotice>(told.notice) &&
+           !IsAnnotatedAsRegistered(snapshot, told.pod_uid);
+  });
+  to_.registry->Notify(snapshot.job.uid, std::move(notices));
 }
 
 // The pod's object exists and records that its sidecar has registered.
 bool DecisionApplier::IsAnnotatedAsRegistered(const planner::Snapshot& snapshot,
                                               const std::string& uid) const {
-  const auto pod = std::find_if(snapshot.pods.begin(), snapshot.pods.end(),
-                                [&](const auto& p) { return p.uid == uid; });
-  if (pod == snapshot.pods.end()) return false;
+  const planner::PodFacts* pod = planner::FindPod(snapshot, uid);
+  if (pod == nullptr) return false;
   const auto object = pods_->Get(snapshot.job.ns, pod->name);
   return object != nullptr && runtime::MetaField(*object, "uid") == uid &&
          !ReadPod(*object).http.empty();

@@ -34,13 +34,17 @@ class DecisionApplier {
       : api_(std::move(api)), pods_(pods), to_(writers) {}
 
   // Returns false if not everything could be done; the job should be reconciled again after a
-  // while.
+  // while. If a pod of this job or another job is urgent, a part of it may be left to the next
+  // look, for which the job is in the queue then; drains never are.
   bool Apply(const planner::Snapshot& snapshot, const planner::Decision& decision);
 
  private:
   bool WriteRecord(const planner::Snapshot& snapshot, const planner::Decision& decision);
-  bool Drain(const planner::Snapshot& snapshot, const planner::PodDrain& drain);
+  bool Drain(const planner::Snapshot& snapshot, const planner::Decision& decision);
+  bool DrainOne(const planner::Snapshot& snapshot, const planner::PodDrain& drain);
   bool Annotate(const planner::Snapshot& snapshot, const planner::Decision& decision);
+  bool Delete(const api::HorovodJob& job, const planner::Decision& decision);
+  bool Release(const api::HorovodJob& job, const planner::Decision& decision);
   void Notify(const planner::Snapshot& snapshot, const planner::Decision& decision);
   bool IsAnnotatedAsRegistered(const planner::Snapshot& snapshot, const std::string& uid) const;
   bool DeleteJob(const api::HorovodJob& job);

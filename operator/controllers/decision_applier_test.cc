@@ -71,6 +71,59 @@ TEST_F(DecisionApplierTest, AnnotationsOfAPodAreWrittenTogetherAndEmptyOnesRemov
   EXPECT_EQ(Annotations(), Json({{"b", "2"}}));
 }
 
+// Two hundred annotations and as many deletions, all of pods that exist.
+class ManyPodsTest : public DecisionApplierTest {
+ protected:
+  static constexpr int kPods = 200;
+  ManyPodsTest() {
+    for (int i = 1; i <= kPods; ++i) {
+      const Json pod = MakePod(i, {{"metadata", {{"finalizers", {"example.com/keeps"}}}}});
+      const std::string name = MetaField(pod, "name"), uid = MetaField(pod, "uid");
+      snapshot_.pods.push_back({.name = name, .uid = uid});
+      decision_.annotations.push_back({name, "a", "1"});
+      decision_.deletes.push_back({name, uid, "Suspended"});
+    }
+  }
+  template <class Has>
+  int Count(Has has) {
+    int count = 0;
+    for (int i = 1; i <= kPods; ++i) count += has(Pod(i)) ? 1 : 0;
+    return count;
+  }
+  int CountAnnotated() {
+    return Count([](const Json& pod) { return pod["metadata"].contains("annotations"); });
+  }
+  int CountDeleted() {
+    return Count([](const Json& pod) { return !MetaField(pod, "deletionTimestamp").empty(); });
+  }
+};
+
+TEST_F(ManyPodsTest, WhileSomebodyCountsTheSecondsALookWritesAFewAndComesBack) {
+  queue_.AddFirst("default/another");
+  EXPECT_TRUE(applier_.Apply(snapshot_, decision_));
+  EXPECT_EQ(CountAnnotated(), 8);
+  EXPECT_EQ(CountDeleted(), 8);
+  EXPECT_EQ(queue_.size(), 2u) << "the job comes back for the rest";
+}
+
+TEST_F(ManyPodsTest, DrainsAndDeletionsThatAreOneActAreNotHeldBack) {
+  decision_.annotations.clear();
+  for (const planner::PodDelete& pod : decision_.deletes) {
+    decision_.drains.push_back({pod.name, pod.uid, "Requested"});
+  }
+  decision_.deletes_are_one = true;
+  queue_.AddFirst("default/another");
+  EXPECT_TRUE(applier_.Apply(snapshot_, decision_));
+  EXPECT_EQ(CountAnnotated(), kPods);
+  EXPECT_EQ(CountDeleted(), kPods);
+}
+
+TEST_F(ManyPodsTest, WithoutHurryALookWritesAll) {
+  EXPECT_TRUE(applier_.Apply(snapshot_, decision_));
+  EXPECT_EQ(CountAnnotated(), kPods);
+  EXPECT_EQ(CountDeleted(), kPods);
+}
+
 TEST_F(DecisionApplierTest, OfAViewHearsOnlyASidecarWhosePodSaysThatItHasRegistered) {
   const auto sink = Connect();
   decision_.notices = {{uid(), planner::ViewDecidedNotice{FirstView()}},

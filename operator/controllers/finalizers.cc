@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "common/fields/fields.h"
+#include "common/sync/mutex.h"
+#include "common/sync/parallel.h"
 #include "operator/api/labels.h"
 #include "operator/runtime/informer.h"
 
@@ -63,20 +66,23 @@ kube::Result<void> RemoveFinalizer(kube::KubeApi& api, const Json& pod, bool as_
   }
 }
 
-kube::Result<int> ClearFinalizers(kube::KubeApi& api, const std::string& ns) {
+kube::Result<int> ClearFinalizers(kube::KubeApi& api, const std::string& ns,
+                                  std::size_t calls_at_once) {
   kube::ListOptions options;
   options.label_selector = fmt::format("{}=worker", api::kJobRoleLabel);
-  const auto pods = api.ListAll(kube::Pods(), ns, options);
+  auto pods = api.ListAll(kube::Pods(), ns, options);
   if (!pods) return tl::unexpected(pods.error());
-  int cleared = 0;
-  for (const Json& pod : pods->items) {
-    if (!HasFinalizer(pod)) continue;
-    if (const auto removed = RemoveFinalizer(api, pod); !removed) {
-      return tl::unexpected(removed.error());
-    }
-    ++cleared;
-  }
-  return cleared;
+  std::erase_if(pods->items, [](const Json& pod) { return !HasFinalizer(pod); });
+  sync::Mutex mu;
+  std::optional<kube::Error> failed;
+  sync::InBatches(pods->items.size(), calls_at_once, [&](std::size_t i) {
+    const auto removed = RemoveFinalizer(api, pods->items[i]);
+    const sync::MutexLock lock(&mu);
+    if (!removed && !failed) failed = removed.error();
+    return removed.has_value();
+  });
+  if (failed) return tl::unexpected(*failed);
+  return static_cast<int>(pods->items.size());
 }
 
 }  // namespace ringmaster::controllers

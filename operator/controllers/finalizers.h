@@ -4,6 +4,7 @@
 // Functions without state, safe from any thread.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -20,7 +21,9 @@ kube::Result<void> RemoveFinalizer(kube::KubeApi& api, const nlohmann::json& pod
                                    bool as_seen = false);
 
 // Removes the finalizer from every worker pod (`ns` empty: in all namespaces), for uninstalling:
-// without the operator no one else removes it. Returns how many pods had it.
-kube::Result<int> ClearFinalizers(kube::KubeApi& api, const std::string& ns);
+// without the operator no one else removes it. Returns how many pods had it; the error is that of a
+// pod that still has it, while all others were tried.
+kube::Result<int> ClearFinalizers(kube::KubeApi& api, const std::string& ns,
+                                  std::size_t calls_at_once = 8);
 
 }  // namespace ringmaster::controllers

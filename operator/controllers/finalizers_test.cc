@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 
 #include "operator/api/labels.h"
+#include "operator/controllers/testing/parts_fixture.h"
 #include "operator/local/store/in_memory_api.h"
 #include "operator/local/store/store.h"
 #include "operator/planner/planner.h"
@@ -24,7 +26,7 @@ class PatchedApi : public local::InMemoryApi {
                            const std::string& name, const Json& patch,
                            const kube::PatchOptions& options) override {
     ++patches;
-    if (refusal) return tl::unexpected(*refusal);
+    if (refusal && (refused.empty() || refused == name)) return tl::unexpected(*refusal);
     return InMemoryApi::Patch(resource, ns, name, patch, options);
   }
   kube::Result<Json> Get(const kube::Resource& resource, const std::string& ns,
@@ -34,12 +36,13 @@ class PatchedApi : public local::InMemoryApi {
     }
     return InMemoryApi::Get(resource, ns, name);
   }
-  int patches = 0;
+  std::atomic<int> patches = 0;
   bool away = false;  // for reads
   std::optional<kube::Error> refusal;
+  std::string refused;  // the pod; empty: every one
 };
 
-class FinalizerTest : public testing::Test {
+class FinalizerTest : public ::testing::Test {
  protected:
   Json Make(const std::string& name = "p", const std::string& role = "worker",
             const std::string& finalizer = api::kProofFinalizer) {
@@ -142,6 +145,30 @@ TEST_F(FinalizerTest, AllAreNotClearedWhereOneIsRefused) {
   Make();
   api_.refusal = kube::Error{.code = ErrorCode::kForbidden, .message = "not for you"};
   EXPECT_EQ(ClearFinalizers(api_, "default").error().code, ErrorCode::kForbidden);
+}
+
+TEST_F(FinalizerTest, OneThatIsRefusedKeepsNobodyElseFromBeingCleared) {
+  for (const char* name : {"a", "b", "c"}) Make(name);
+  api_.refusal = kube::Error{.code = ErrorCode::kForbidden, .message = "not for you"};
+  api_.refused = "a";
+  EXPECT_EQ(ClearFinalizers(api_, "default").error().message, "not for you");
+  EXPECT_TRUE(HasFinalizer(Get("a")));
+  EXPECT_FALSE(HasFinalizer(Get("b")) || HasFinalizer(Get("c")));
+}
+
+TEST(ClearFinalizersTest, SeveralPodsAreClearedAtTheSameTime) {
+  testing::RefusingApi api{std::make_shared<local::Store>(local::StoreOptions{})};
+  for (int i = 0; i < 6; ++i) {
+    Json pod = {{"metadata",
+                 {{"name", "p" + std::to_string(i)}, {"labels", {{api::kJobRoleLabel, "worker"}}}}},
+                {"spec", {{"containers", {{{"name", "worker"}, {"image", "i"}}}}}}};
+    AddFinalizer(pod);
+    ASSERT_TRUE(api.Create(kube::Pods(), "default", pod));
+  }
+  api.pods_at_once.Expect(3);
+  EXPECT_EQ(ClearFinalizers(api, "default", 3), 6);
+  EXPECT_EQ(api.pods_at_once.most(), 3);
+  EXPECT_EQ(api.pods_at_once.rounds(), 2);
 }
 
 TEST_F(FinalizerTest, WhatIsForbiddenIsNotTriedAgain) {

@@ -5,46 +5,16 @@
 #include <utility>
 
 #include "common/fields/fields.h"
-#include "operator/api/labels.h"
+#include "operator/api/object_key.h"
 #include "operator/controllers/node_affinity.h"
-#include "operator/controllers/pod_builder.h"
 #include "operator/controllers/pod_facts.h"
 #include "operator/controllers/pod_identity.h"
-#include "operator/controllers/slim_objects.h"
 #include "operator/planner/planner.h"
 
 namespace ringmaster::controllers {
 namespace {
 
 using kube::Json;
-
-// Sets missing requests to the limits, as the API server does for pods that are written.
-void RequestWhatIsLimited(Json& pod) {
-  for (const char* list : {"containers", "initContainers"}) {
-    const auto containers = pod["spec"].find(list);
-    if (containers == pod["spec"].end()) continue;
-    for (Json& container : *containers) {
-      const Json limits = fields::ObjectAt(container, "/resources/limits");
-      for (const auto& [resource, amount] : limits.items()) {
-        Json& requests = container["resources"]["requests"];
-        if (!requests.contains(resource)) requests[resource] = amount;
-      }
-    }
-  }
-}
-
-// Another owner's gate remains when ours is removed. Until that one is removed, too, the pod takes
-// nothing.
-std::shared_ptr<const Json> AsAsked(std::shared_ptr<const Json> pod) {
-  const Json& gates = fields::ListAt(*pod, "/spec/schedulingGates");
-  const bool others = std::any_of(gates.begin(), gates.end(), [](const Json& gate) {
-    return fields::Text(gate, "name") != api::kGangGate;
-  });
-  if (!others) return pod;
-  Json light = *pod;
-  light["spec"]["containers"] = light["spec"]["initContainers"] = Json::array();
-  return std::make_shared<const Json>(std::move(light));
-}
 
 bool MayStart(const planner::PodFacts& pod) { return !pod.gated && !pod.leaving() && !pod.ended(); }
 
@@ -54,7 +24,7 @@ std::vector<std::string> Started(const planner::Snapshot& snapshot) {
   std::vector<std::string> started;
   for (const planner::PodFacts& pod : snapshot.pods) {
     if (MayStart(pod)) {
-      started.push_back(snapshot.job.ns + "/" + pod.name);
+      started.push_back(api::KeyText(snapshot.job.ns, pod.name));
     }
   }
   return started;
@@ -103,6 +73,7 @@ planner::Decision GangAdmission::Plan(planner::Snapshot* snapshot) {
   const std::vector<std::string> started = Started(*snapshot);
   const scheduler::GangFit undecided{.decided = false};
   if (wishes.gang_sizes.empty()) {
+    granted_.Forget(snapshot->job.Key());
     loop_->Withdraw(snapshot->job.Key(), started);
     if (!SomeWait(*snapshot, wishes)) return wishes;
     // This plan assumed that everything fits, so its messages must not reach people.
@@ -125,16 +96,17 @@ void GangAdmission::Offer(const planner::Snapshot& snapshot, const planner::Deci
 
 void GangAdmission::Forget(const std::string& job_key) {
   if (loop_ == nullptr) return;
+  granted_.Forget(job_key);
   loop_->RemoveHolding(job_key);
   loop_->SetCalling(job_key, false);
   std::vector<std::string> started;
-  for (const auto& pod : pods_->Indexed(job_key.substr(0, job_key.find('/')), job_key)) {
-    if (MayStart(ReadPod(*pod))) started.push_back(scheduler::PathOf(*pod));
+  for (const auto& pod : pods_->Indexed(api::ParseKey(job_key).ns, job_key)) {
+    if (MayStart(ReadPod(*pod))) started.push_back(api::KeyOf(*pod));
   }
   loop_->Withdraw(job_key, started);
 }
 
-// The value of a priority class is known only from existing pods.
+// As the API server has written it on the pods that exist.
 std::optional<GangAdmission::Importance> GangAdmission::ImportanceOf(
     const api::HorovodJob& job) const {
   for (const auto& pod : pods_->Indexed(job.ns, job.Key())) {
@@ -146,8 +118,18 @@ std::optional<GangAdmission::Importance> GangAdmission::ImportanceOf(
   return std::nullopt;
 }
 
+std::optional<int> GangAdmission::PriorityByClass(const api::HorovodJob& job) {
+  const Json& spec = job.spec.worker.pod_template.at("spec");
+  std::string name = fields::Text(spec, "priorityClassName");
+  if (name.empty()) name = job.spec.run_policy.scheduling_policy.priority_class;
+  if (name.empty()) return static_cast<int>(fields::Integer(spec, "priority"));
+  const auto found = classes_.Get(kube::PriorityClasses(), name);
+  if (!found) return std::nullopt;
+  return static_cast<int>(fields::Integer(*found, "value"));
+}
+
 std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
-    const planner::Snapshot& snapshot, const planner::Decision& wishes) const {
+    const planner::Snapshot& snapshot, const planner::Decision& wishes) {
   const api::HorovodJob& job = snapshot.job;
   scheduler::AdmissionRequest request{.job = job.Key(),
                                       .state = wishes.gang_state,
@@ -156,7 +138,9 @@ std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
                                       .sizes = wishes.gang_sizes};
   const auto importance = ImportanceOf(job);
   request.calls_alone = job.status.times_given_back > 0;
-  request.priority = importance.value_or(Importance()).priority;
+  const auto priority = importance ? importance->priority : PriorityByClass(job);
+  if (!priority) return std::nullopt;
+  request.priority = *priority;
   // A job whose pods were admitted in vain more than once takes nothing from others, because the
   // Kubernetes scheduler evidently sees less room than is counted here. Neither does a job take
   // anything before all the pods that it needs exist: the API server may refuse some.
@@ -170,13 +154,7 @@ std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
     request.pods.push_back(AsAsked(std::move(object)));
   }
   for (const planner::PodCreate& create : wishes.creates) {
-    if (!create.granted) continue;
-    Json pod = BuildPod(job, create.index, options_);
-    KeepOffNodes(pod, create.keep_off);
-    pod = SlimPod(std::move(pod));
-    pod["metadata"]["namespace"] = job.ns;
-    RequestWhatIsLimited(pod);
-    request.pods.push_back(AsAsked(std::make_shared<const Json>(std::move(pod))));
+    if (create.granted) request.pods.push_back(granted_.Of(job, create));
   }
   return request;
 }

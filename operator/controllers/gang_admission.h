@@ -5,13 +5,17 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "operator/controllers/admission_loop.h"
+#include "operator/controllers/granted_pods.h"
+#include "operator/controllers/object_lookup.h"
 #include "operator/controllers/pod_options.h"
+#include "operator/kube/kube_api.h"
 #include "operator/planner/decision.h"
 #include "operator/planner/snapshot.h"
 #include "operator/runtime/informer.h"
@@ -21,10 +25,15 @@ namespace ringmaster::controllers {
 class GangAdmission {
  public:
   // All arguments outlive it. `loop` is null if free capacity is not tracked; pods then have no
-  // gate. `nodes_within`: see Snapshot::nodes_within.
-  GangAdmission(AdmissionLoop* loop, const runtime::Informer* pods, PodOptions options,
+  // gate. `api` is asked for priority classes. `nodes_within`: see Snapshot::nodes_within.
+  GangAdmission(std::shared_ptr<kube::KubeApi> api, AdmissionLoop* loop,
+                const runtime::Informer* pods, PodOptions options,
                 std::optional<std::chrono::seconds> nodes_within = std::nullopt)
-      : loop_(loop), pods_(pods), options_(std::move(options)), nodes_within_(nodes_within) {}
+      : classes_(std::move(api)),
+        loop_(loop),
+        pods_(pods),
+        granted_(std::move(options)),
+        nodes_within_(nodes_within) {}
 
   // Sets gang_fit of `snapshot`. Places are held for the pods that the decision admits, or creates
   // without a gate.
@@ -34,9 +43,10 @@ class GangAdmission {
   void Forget(const std::string& job_key);
 
  private:
-  // nullopt: the cache has newer pods than the snapshot, so another reconcile follows soon.
+  // nullopt: the cache has newer pods than the snapshot, or nobody knows yet how important the job
+  // is. Its pods are made with a gate then, and another reconcile follows soon.
   std::optional<scheduler::AdmissionRequest> RequestOf(const planner::Snapshot& snapshot,
-                                                       const planner::Decision& wishes) const;
+                                                       const planner::Decision& wishes);
 
   // Priority as the job's pods have it from their priority class; nullopt: no pod has one yet.
   struct Importance {
@@ -44,11 +54,14 @@ class GangAdmission {
     bool preempts = true;
   };
   std::optional<Importance> ImportanceOf(const api::HorovodJob& job) const;
+  // The priority that pods of the job will have; nullopt: their class can't be read.
+  std::optional<int> PriorityByClass(const api::HorovodJob& job);
   void Offer(const planner::Snapshot& snapshot, const planner::Decision& wishes);
 
+  ObjectLookup classes_;
   AdmissionLoop* const loop_;
   const runtime::Informer* const pods_;
-  const PodOptions options_;
+  GrantedPods granted_;
   const std::optional<std::chrono::seconds> nodes_within_;
 };
 

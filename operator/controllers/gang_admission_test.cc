@@ -39,7 +39,7 @@ class GangAdmissionTest : public testing::PartsTest {
 
   std::vector<std::string> called_;
   AdmissionLoop loop_{[this](const std::string& job) { called_.push_back(job); }};
-  GangAdmission admission_{&loop_, &pods_, {.gang_gate = true}};
+  GangAdmission admission_{api_, &loop_, &pods_, {.gang_gate = true}};
   planner::Snapshot snapshot_;
 };
 
@@ -193,6 +193,52 @@ TEST_F(GangAdmissionTest, PodsThatAreNotMadeYetHaveThePriorityOfThoseThatAre) {
   loop_.Stop();
 }
 
+// Two jobs of a class below 0: the large one has waited when the small one comes, which has no pod
+// yet from which its priority could be read.
+class TwoOfALowClassTest : public GangAdmissionTest {
+ protected:
+  TwoOfALowClassTest() {
+    small_ = snapshot_;
+    snapshot_.job.spec.run_policy.scheduling_policy.priority_class = "low";
+    small_.job = snapshot_.job;
+    small_.job.name = "small";
+    small_.job.uid = "another";
+    small_.job.spec.elastic_policy.min_replicas = small_.job.spec.worker.replicas = 1;
+    MakePod(0, {{"spec", {{"priority", -10}, {"schedulingGates", {{{"name", api::kGangGate}}}}}}});
+    snapshot_.pods.push_back(ReadPod(Pod(0)));
+    small_.now = snapshot_.now + std::chrono::minutes(10);
+    Cpus(0);
+    EXPECT_EQ(admission_.Plan(&snapshot_).admits.size(), 0u);
+  }
+  void MakeClass() {
+    const auto made = api_->Create(kube::PriorityClasses(), "",
+                                   {{"metadata", {{"name", "low"}}}, {"value", -10}});
+    ASSERT_TRUE(made) << made.error().message;
+  }
+  planner::Snapshot small_;
+};
+
+TEST_F(TwoOfALowClassTest, AJobWithoutPodsHasThePriorityOfItsClass) {
+  ASSERT_NO_FATAL_FAILURE(MakeClass());
+  EXPECT_EQ(Granted(admission_.Plan(&small_)), 0);
+  Cpus(2);
+  loop_.Start();
+  ASSERT_TRUE(support::Until([&] {
+    planner::Snapshot again = snapshot_;
+    const planner::Decision decision = admission_.Plan(&again);
+    return decision.admits.size() + static_cast<std::size_t>(Granted(decision)) == 2;
+  })) << "the large one has waited longer";
+  loop_.Stop();
+}
+
+TEST_F(TwoOfALowClassTest, AJobWhoseClassCantBeReadDoesNotAskYet) {
+  Cpus(4);
+  const planner::Decision decision = admission_.Plan(&small_);
+  EXPECT_EQ(Granted(decision), 0);
+  EXPECT_EQ(decision.creates.size(), 1u) << "with a gate";
+  EXPECT_FALSE(small_.gang_fit->decided);
+}
+
 // Two pods of the job run on all CPUs, and one of them would be enough; the other job needs one.
 class PreemptionByClassTest : public GangAdmissionTest {
  protected:
@@ -327,7 +373,7 @@ TEST_F(PreemptionByClassTest, WhatLeavesAlreadyIsNotTakenAgain) {
 
 TEST_F(GangAdmissionTest, AJobThatHasLackedRoomForLongCallsForNodes) {
   constexpr std::chrono::seconds kWithin{900};
-  GangAdmission admission(&loop_, &pods_, {.gang_gate = true}, kWithin);
+  GangAdmission admission(api_, &loop_, &pods_, {.gang_gate = true}, kWithin);
   loop_.SetNodeCallRules({.calls = true, .after = std::chrono::seconds(0), .jobs_at_once = 1});
   Cpus(1);
   MakeGated();
@@ -352,7 +398,7 @@ TEST_F(GangAdmissionTest, ASuspendedJobHoldsNothing) {
 
 TEST_F(GangAdmissionTest, WhereNobodyCountsTheGatesOfAnEarlierOperatorGo) {
   MakeGated();
-  GangAdmission none(nullptr, &pods_, {});
+  GangAdmission none(api_, nullptr, &pods_, {});
   EXPECT_EQ(none.Plan(&snapshot_).admits.size(), 2u);
   EXPECT_FALSE(snapshot_.gang_fit.has_value());
 }

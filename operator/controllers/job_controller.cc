@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
-#include "common/fields/fields.h"
 #include "operator/api/labels.h"
+#include "operator/api/object_key.h"
 #include "operator/controllers/metrics.h"
 #include "operator/controllers/pod_facts.h"
 #include "operator/controllers/pod_identity.h"
@@ -32,23 +32,6 @@ double ThreadCpuSeconds() {
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
 }
 
-std::string KeyOf(const Json& object) {
-  return MetaField(object, "namespace") + "/" + MetaField(object, "name");
-}
-
-bool IsLeaving(const Json& pod) {
-  return !MetaField(pod, "deletionTimestamp").empty() || DisruptionOf(pod) != nullptr ||
-         fields::ObjectAt(pod, "/metadata/annotations").contains(api::kDrainAnnotation);
-}
-
-// The pod is on the node, or has an annotation about the announced end of this node (or of one
-// whose name contains this one's; an unnecessary reconcile does no harm).
-bool Concerns(const Json& pod, const std::string& node) {
-  if (fields::TextAt(pod, "/spec/nodeName") == node) return true;
-  const Json& annotations = fields::At(pod, "/metadata/annotations");
-  return fields::Text(annotations, api::kAnnouncedAnnotation).find(node) != std::string::npos;
-}
-
 }  // namespace
 
 JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarRegistry* registry,
@@ -63,7 +46,7 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarRegistry
                                          : nullptr),
       jobs_(api_, kube::HorovodJobs(),
             {.namespaces = options_.watch_namespaces, .keep = runtime::WithoutManagedFields},
-            [this](const Json& object, bool) { queue_.Add(KeyOf(object)); }),
+            [this](const Json& object, bool) { queue_.Add(api::KeyOf(object)); }),
       pods_(api_, kube::Pods(), PodCacheOptions(),
             [this](const Json& object, bool deleted) { OnPod(object, deleted); }),
       nodes_(
@@ -99,7 +82,13 @@ runtime::InformerOptions JobController::PodCacheOptions() const {
 
 void JobController::OnPod(const Json& pod, bool deleted) {
   if (admission_ != nullptr) admission_->OnPod(pod, deleted);
-  if (!IsWorkerPod(pod)) return;
+  const bool ours = IsWorkerPod(pod);
+  if (ours && !deleted) {
+    jobs_by_node_.Set(pod);
+  } else {
+    jobs_by_node_.Remove(pod);
+  }
+  if (!ours) return;
   // A leaving pod has a deadline; a new one has none.
   if (IsLeaving(pod)) {
     queue_.AddFirst(JobKeyOf(pod));
@@ -148,6 +137,11 @@ void JobController::Listen() {
   });
   registry_->SetPodLookup(
       [this](const job::Registration& registration) { return IsPodOfJob(registration); });
+  registry_->SetJobLookup([this](const std::string& text, const std::string& uid) {
+    const api::ObjectKey key = api::ParseKey(text);
+    const auto job = jobs_.Get(key.ns, key.name);
+    return job != nullptr && MetaField(*job, "uid") == uid;
+  });
   records_->SetJobWriteHandler([this](const Json& job) { jobs_.Observe(job); });
 }
 
@@ -172,8 +166,7 @@ kube::Result<void> JobController::Start(std::stop_token stop) {
   }
   if (admission_ != nullptr) {
     std::set<std::string> jobs;
-    for (const runtime::ObjectPtr& job : jobs_.All())
-      jobs.insert(runtime::MetaField(*job, "namespace") + "/" + runtime::MetaField(*job, "name"));
+    for (const runtime::ObjectPtr& job : jobs_.All()) jobs.insert(api::KeyOf(*job));
     admission_->Expect(std::move(jobs));
     admission_->Start();
   } else {
@@ -228,6 +221,7 @@ JobController::State JobController::state() const {
 void JobController::Stop() {
   registry_->SetChangeHandler(nullptr);
   registry_->SetPodLookup(nullptr);
+  registry_->SetJobLookup(nullptr);
   records_->SetJobWriteHandler(nullptr);
   for (std::jthread& thread : threads_) thread.request_stop();
   const bool worked = !threads_.empty();
@@ -266,11 +260,7 @@ bool JobController::IsPodOfJob(const job::Registration& registration) const {
 }
 
 void JobController::OnNode(const std::string& name) {
-  std::set<std::string> keys;
-  for (const auto& pod : pods_.All()) {
-    if (Concerns(*pod, name)) keys.insert(JobKeyOf(*pod));
-  }
-  for (const std::string& key : keys) queue_.Add(key);
+  for (const std::string& key : jobs_by_node_.On(name)) queue_.Add(key);
 }
 
 }  // namespace ringmaster::controllers

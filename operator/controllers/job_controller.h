@@ -15,6 +15,7 @@
 #include "operator/controllers/child_objects.h"
 #include "operator/controllers/job_queue.h"
 #include "operator/controllers/job_reconciler.h"
+#include "operator/controllers/jobs_by_node.h"
 #include "operator/controllers/node_watcher.h"
 #include "operator/controllers/pod_options.h"
 #include "operator/controllers/quorum_record_store.h"
@@ -103,6 +104,7 @@ class JobController {
   const JobControllerOptions options_;
   runtime::WorkQueue queue_;
   std::unique_ptr<AdmissionLoop> admission_;  // null: no gang admission
+  JobsByNode jobs_by_node_;
   runtime::Informer jobs_;
   runtime::Informer pods_;  // stores only the pods of jobs
   NodeWatcher nodes_;

@@ -73,6 +73,30 @@ TEST_F(RefusalsTest, MarksAndStatusAreWritten) {
   EXPECT_TRUE(Until([&] { return Status().state == "Suspended"; }));
 }
 
+// Who hears that all leave does so, whatever is decided afterwards.
+TEST_F(RefusalsTest, NobodyHearsOfASuspensionThatIsTakenBackBeforeItIsWritten) {
+  Apply();
+  ASSERT_TRUE(Trains(2));
+  ASSERT_TRUE(Until([&] { return IsIdle(); }));
+  const Json before = Get(kube::Pods(), "digits-worker-0");
+  api_->SetRefuse([this](const Call& call) -> std::optional<ErrorCode> {
+    if (!Which{"update", "horovodjobs", "", ""}.Is(call)) return std::nullopt;
+    ++tries_;
+    return ErrorCode::kUnavailable;
+  });
+  Change({{"runPolicy", {{"suspend", true}}}});
+  ASSERT_TRUE(Until([&] { return tries_ >= 3; }));
+  Change({{"runPolicy", {{"suspend", false}}}});
+  api_->SetRefuse(nullptr);
+  ASSERT_TRUE(Until([&] { return Status().observed_generation == 3; }));
+  EXPECT_TRUE(Trains(2));
+  for (const char* pod : {"digits-worker-0", "digits-worker-1"}) {
+    EXPECT_FALSE(cluster_->WasTold(pod, "Drain")) << pod;
+  }
+  EXPECT_EQ(runtime::MetaField(Get(kube::Pods(), "digits-worker-0"), "uid"),
+            runtime::MetaField(before, "uid"));
+}
+
 TEST_F(RefusalsTest, APodThatIsOneTooManyIsDeletedAndLetGo) {
   Apply("digits", {{"worker", {{"replicas", 3}}}});
   ASSERT_TRUE(Trains(3));

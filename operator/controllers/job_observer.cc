@@ -6,31 +6,10 @@
 #include <utility>
 
 #include "operator/api/labels.h"
-#include "operator/controllers/pod_facts.h"
-#include "operator/controllers/pod_identity.h"
 
 namespace ringmaster::controllers {
-namespace {
 
 using kube::Json;
-
-// Facts about the worker pods in `pods` that the job owns, by index.
-std::vector<planner::PodFacts> ReadPodsOf(const api::HorovodJob& job,
-                                          const std::vector<runtime::ObjectPtr>& pods) {
-  std::vector<planner::PodFacts> facts;
-  for (const auto& pod : pods) {
-    if (!IsOwnedBy(*pod, job.uid)) continue;
-    planner::PodFacts read = ReadPod(*pod);
-    // The pod's labels were just removed; this reconcile restores them.
-    if (read.index < 0) read.index = IndexOf(job, read.name).value_or(-1);
-    if (read.index >= 0) facts.push_back(std::move(read));
-  }
-  std::sort(facts.begin(), facts.end(),
-            [](const auto& a, const auto& b) { return a.index < b.index; });
-  return facts;
-}
-
-}  // namespace
 
 JobObserver::JobObserver(std::shared_ptr<kube::KubeApi> api, const Sources& sources,
                          runtime::WorkQueue* queue, JobObserverOptions options)
@@ -51,7 +30,7 @@ kube::Result<planner::Snapshot> JobObserver::Observe(const api::HorovodJob& job)
   snapshot.exits = std::move(facts.exits);
   snapshot.rebuilds = std::move(facts.rebuilds);
   snapshot.view = facts.view;
-  snapshot.pods = ReadPodsOf(job, from_.pods->Indexed(job.ns, job.Key()));
+  snapshot.pods = pods_.Read(job, from_.pods->Indexed(job.ns, job.Key()));
   snapshot.disruption_taints = options_.disruption_taints;
   snapshot.nodes =
       from_.nodes->Observe(&snapshot.pods, job.spec.run_policy.scheduling_policy.topology.label);

@@ -10,6 +10,7 @@
 
 #include "operator/api/horovod_job.h"
 #include "operator/controllers/node_watcher.h"
+#include "operator/controllers/pod_reader.h"
 #include "operator/controllers/preparation_problems.h"
 #include "operator/controllers/quorum_record_store.h"
 #include "operator/controllers/sidecar_registry.h"
@@ -46,7 +47,10 @@ class JobObserver {
   kube::Result<planner::Snapshot> Observe(const api::HorovodJob& job);
   // The same snapshot with the pods that the API server lists now, because the cache may lack one.
   kube::Result<planner::Snapshot> WithListedPods(const planner::Snapshot& snapshot);
-  void Forget(const std::string& job_key) { preparation_.Forget(job_key); }
+  void Forget(const std::string& job_key) {
+    pods_.Forget(job_key);
+    preparation_.Forget(job_key);
+  }
 
  private:
   kube::Result<void> ReadRecord(planner::Snapshot* snapshot);
@@ -55,6 +59,7 @@ class JobObserver {
   const Sources from_;
   runtime::WorkQueue* const queue_;
   const JobObserverOptions options_;
+  PodReader pods_;
   PreparationProblems preparation_;
 };
 

@@ -9,6 +9,7 @@
 #include "common/fields/fields.h"
 #include "common/logging/log.h"
 #include "operator/api/labels.h"
+#include "operator/api/object_key.h"
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/pod_identity.h"
 #include "operator/planner/planner.h"
@@ -77,7 +78,7 @@ JobQueue::JobQueue(std::shared_ptr<kube::KubeApi> api, Options options,
                  [changed = std::move(changed)](const Json& workload, bool) {
                    const std::string job = fields::Text(
                        fields::ObjectAt(workload, "/metadata/labels"), api::kJobNameLabel);
-                   if (!job.empty()) changed(MetaField(workload, "namespace") + "/" + job);
+                   if (!job.empty()) changed(api::KeyText(MetaField(workload, "namespace"), job));
                  }),
       lookup_(api_) {}
 

@@ -7,6 +7,7 @@
 #include "common/fields/fields.h"
 #include "common/logging/log.h"
 #include "operator/api/labels.h"
+#include "operator/api/object_key.h"
 #include "operator/controllers/metrics.h"
 #include "operator/controllers/pod_groups.h"
 
@@ -54,22 +55,23 @@ JobReconciler::JobReconciler(std::shared_ptr<kube::KubeApi> api, const Surroundi
       observer_(api, {around.registry, around.records, around.pods, around.nodes}, around.queue,
                 options.observer),
       pod_writer_(api, {around.pods, around.jobs}, around.queue, &backoff_, &events_, options.pods),
-      admission_(around.admission, around.pods, options.pods.pod, options.nodes_within),
+      admission_(api, around.admission, around.pods, options.pods.pod, options.nodes_within),
       record_writer_(around.records, &observer_, &backoff_, &events_, around.queue),
       applier_(api, around.pods,
                {&pod_writer_, &record_writer_, around.registry, &backoff_, &events_}),
       status_writer_(api, around.jobs, &events_, &backoff_, options.metrics, options.clock),
-      releaser_(api, around.jobs, around.pods),
+      releaser_(api, around.jobs, around.pods, options.pods.calls_at_once),
       cleaner_({around.registry, around.records, &observer_, &backoff_, around.child_objects,
                 options.metrics}) {}
 
 bool JobReconciler::Reconcile(const std::string& key) {
-  const std::size_t slash = key.find('/');
-  const auto object = jobs_->Get(key.substr(0, slash), key.substr(slash + 1));
+  const api::ObjectKey named = api::ParseKey(key);
+  const auto object = jobs_->Get(named.ns, named.name);
   const std::string uid = object == nullptr ? "" : MetaField(*object, "uid");
   cleaner_.Forget(key, uid);
   const bool released = releaser_.ReleaseOrphans(key);
   if (object == nullptr) {
+    reader_.Forget(key);
     admission_.Forget(key);
     return released;
   }
@@ -77,17 +79,18 @@ bool JobReconciler::Reconcile(const std::string& key) {
     admission_.Forget(key);
     return released;
   }
-  const auto job = api::ParseHorovodJob(*object);
-  if (!job) {
+  const auto read = reader_.Read(key, object);
+  if (!read) {
     admission_.Forget(key);
     const bool deleting = !MetaField(*object, "deletionTimestamp").empty();
     const bool dead_released = releaser_.ReleaseUnreadableJob(key, uid, deleting);
-    return status_writer_.WriteInvalid(*object, api::ToString(job.error())) && dead_released &&
+    return status_writer_.WriteInvalid(*object, api::ToString(read.error())) && dead_released &&
            released;
   }
-  if (job->deleting) admission_.Forget(key);
-  if (job->deleting) return releaser_.ReleaseDeletedJob(key, *object) && released;
-  return ReconcileJob(*job, *object) && released;
+  const api::HorovodJob& job = **read;
+  if (job.deleting) admission_.Forget(key);
+  if (job.deleting) return releaser_.ReleaseDeletedJob(key, *object) && released;
+  return ReconcileJob(job, *object) && released;
 }
 
 bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object) {
@@ -112,6 +115,7 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
   snapshot->creation_waits = backoff_.PodsArePaused(job);
   planner::Decision decision = admission_.Plan(&*snapshot);
   if (GroupIsMissing(*snapshot)) decision.creates.clear();
+  if (decision.status_first && !WriteStatus(*snapshot, object, &decision)) return false;
   const bool applied = applier_.Apply(*snapshot, decision) && kept;
   if (!snapshot->creation_waits && backoff_.PodsArePaused(job)) {
     // What could not be made or let start leaves its room to others meanwhile. The next look asks
@@ -120,8 +124,7 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
     queue_->Add(job.Key());
   }
   if (decision.delete_job) return applied;
-  backoff_.Show(job, !snapshot->pods.empty(), api::FormatTime(snapshot->now), &decision.status);
-  if (!status_writer_.Write(job, object, decision.status)) return false;
+  if (!decision.status_first && !WriteStatus(*snapshot, object, &decision)) return false;
   AfterStatus(*snapshot, decision);
   return applied;
 }
@@ -149,9 +152,16 @@ bool JobReconciler::KeepChildObjects(planner::Snapshot* snapshot) {
   for (const kube::Error& problem : outcome.problems) {
     spdlog::warn("object of the job not written job={} error={}", job.Key(),
                  logging::Value(problem.message));
-    backoff_.Failed(job, Needed::kObjects, problem, {true, "FailedObject", problem.message, ""});
+    backoff_.FailedWithEvent(job, Needed::kObjects, problem, "FailedObject");
   }
   return backoff_.Waits(job, Needed::kObjects);
+}
+
+bool JobReconciler::WriteStatus(const planner::Snapshot& snapshot, const Json& object,
+                                planner::Decision* decision) {
+  const api::HorovodJob& job = snapshot.job;
+  backoff_.Show(job, !snapshot.pods.empty(), api::FormatTime(snapshot.now), &decision->status);
+  return status_writer_.Write(job, object, decision->status);
 }
 
 // What is in the status now need not be kept; events tell only of what is written.

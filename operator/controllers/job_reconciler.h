@@ -14,6 +14,7 @@
 #include "operator/controllers/gang_admission.h"
 #include "operator/controllers/job_observer.h"
 #include "operator/controllers/job_queue.h"
+#include "operator/controllers/job_reader.h"
 #include "operator/controllers/job_state_cleaner.h"
 #include "operator/controllers/pod_releaser.h"
 #include "operator/controllers/status_writer.h"
@@ -59,6 +60,8 @@ class JobReconciler {
   bool ReconcileJob(const api::HorovodJob& job, const kube::Json& object);
   bool KeepChildObjects(planner::Snapshot* snapshot);
   bool GroupIsMissing(const planner::Snapshot& snapshot) const;
+  bool WriteStatus(const planner::Snapshot& snapshot, const kube::Json& object,
+                   planner::Decision* decision);
   void AfterStatus(const planner::Snapshot& snapshot, const planner::Decision& decision);
 
   SidecarRegistry* const registry_;
@@ -67,6 +70,7 @@ class JobReconciler {
   ChildObjects* const child_objects_;
   JobQueue* const job_queue_;
   const bool pod_groups_;
+  JobReader reader_;
   EventWriter events_;
   CreationBackoff backoff_;
   JobObserver observer_;

@@ -1,6 +1,7 @@
 #include "operator/controllers/job_reports.h"
 
 #include <algorithm>
+#include <chrono>
 #include <type_traits>
 #include <variant>
 
@@ -11,6 +12,11 @@ constexpr std::size_t kMostRebuilds = 64;
 // More than any job has: what sidecars report is kept only up to these limits, whatever they send.
 constexpr std::size_t kMostUncountedExits = 4'096;
 constexpr int kMostSlots = 1'024;
+constexpr std::chrono::hours kLongestAgo{24 * 365};  // a longer time would overflow a clock's range
+
+planner::Time Before(planner::Time now, std::chrono::milliseconds ago) {
+  return now - std::clamp<std::chrono::milliseconds>(ago, ago.zero(), kLongestAgo);
+}
 
 // The reports that are of their own sidecar alone.
 
@@ -28,7 +34,7 @@ void Note(const FinishedReport& report, planner::Time, planner::SidecarFacts* si
 
 void Note(const HealthReport& report, planner::Time now, planner::SidecarFacts* sidecar) {
   sidecar->able = report.able;
-  sidecar->unable_since = now - report.unable;
+  sidecar->unable_since = Before(now, report.unable);
 }
 
 void Note(StallsReport report, planner::Time now, planner::SidecarFacts* sidecar) {
@@ -38,7 +44,8 @@ void Note(StallsReport report, planner::Time now, planner::SidecarFacts* sidecar
 
 void Note(const StepAwaitedReport& report, planner::Time now, planner::SidecarFacts* sidecar) {
   sidecar->step_awaited_since.reset();
-  if (report.awaited > report.awaited.zero()) sidecar->step_awaited_since = now - report.awaited;
+  if (report.awaited > report.awaited.zero())
+    sidecar->step_awaited_since = Before(now, report.awaited);
 }
 
 void Note(membership::RecoveryReport report, planner::Time, planner::SidecarFacts* sidecar) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "operator/api/object_key.h"
 #include "operator/controllers/metrics.h"
 
 namespace ringmaster::controllers {
@@ -15,10 +16,8 @@ void JobStateCleaner::Forget(const std::string& key, const std::string& uid) {
   stores_.registry->Forget(key, uid);
   if (!uid.empty()) return;
   stores_.observer->Forget(key);
-  const std::size_t slash = key.find('/');
-  if (stores_.metrics != nullptr) {
-    stores_.metrics->Forget(key.substr(0, slash), key.substr(slash + 1));
-  }
+  const api::ObjectKey named = api::ParseKey(key);
+  if (stores_.metrics != nullptr) stores_.metrics->Forget(named.ns, named.name);
 }
 
 // Returns the uid that the job of this key had before, if it was a different one; else "".

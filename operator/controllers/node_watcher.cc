@@ -95,27 +95,33 @@ std::vector<planner::NodeFacts> NodeWatcher::Observe(std::vector<planner::PodFac
     if (const auto object = nodes_.Get("", name))
       nodes.push_back(ReadNode(*object, topology_label));
   }
+  Read read{.topology_label = topology_label};
   for (planner::PodFacts& pod : *pods) {
-    if (!pod.node.empty()) ProveBy(&nodes, &pod);
+    if (!pod.node.empty()) ProveBy(&nodes, &read, &pod);
   }
   return nodes;
 }
 
-void NodeWatcher::ProveBy(std::vector<planner::NodeFacts>* nodes, planner::PodFacts* pod) {
-  auto node = std::find_if(nodes->begin(), nodes->end(),
-                           [&](const auto& other) { return other.name == pod->node; });
+void NodeWatcher::ProveBy(std::vector<planner::NodeFacts>* nodes, Read* read,
+                          planner::PodFacts* pod) {
+  auto node = std::lower_bound(
+      nodes->begin(), nodes->end(), pod->node,
+      [](const planner::NodeFacts& other, const std::string& name) { return other.name < name; });
+  if (node != nodes->end() && node->name != pod->node) node = nodes->end();
   // The cache may be older than the pod: the node may have come back before the pod was created.
-  if (node != nodes->end() && !pod->proven_dead && planner::ProofOfDeath(*pod, {.node = &*node})) {
+  if (node != nodes->end() && !pod->proven_dead && planner::ProofOfDeath(*pod, {.node = &*node}) &&
+      read->nodes.insert(pod->node).second) {
     const auto listed = Listed(pod->node);
     if (listed != nullptr) {
-      *node = ReadNode(*listed);
+      *node = ReadNode(*listed, read->topology_label);
     } else {
       nodes->erase(node);
       node = nodes->end();
     }
   }
   const bool known = node != nodes->end();
-  Prove(pod, {.node = known ? &*node : nullptr, .instance_gone = !known && InstanceIsGone(*pod)});
+  Prove(pod,
+        {.node = known ? &*node : nullptr, .instance_gone = !known && InstanceIsGone(*pod, read)});
 }
 
 // The node as the API server has it now; null if it doesn't exist or can't be read. This uses a
@@ -126,13 +132,17 @@ runtime::ObjectPtr NodeWatcher::Listed(const std::string& name) {
   return std::make_shared<const Json>(listed->items.front());
 }
 
-bool NodeWatcher::InstanceIsGone(const planner::PodFacts& pod) {
+bool NodeWatcher::InstanceIsGone(const planner::PodFacts& pod, Read* read) {
   if (!options_.trust_node_deletion || !readable_ || pod.proven_dead || !pod.accepted) {
     return false;
   }
   // The cache may be older than the node.
-  const auto live = api_->Get(kube::Nodes(), "", pod.node);
-  return !live && live.error().code == ErrorCode::kNotFound;
+  const auto [exists, is_new] = read->exist.try_emplace(pod.node, true);
+  if (is_new) {
+    const auto live = api_->Get(kube::Nodes(), "", pod.node);
+    exists->second = live || live.error().code != ErrorCode::kNotFound;
+  }
+  return !exists->second;
 }
 
 }  // namespace ringmaster::controllers

@@ -48,9 +48,16 @@ class NodeWatcher {
   void OnNode(const kube::Json& node, bool deleted);
   void SetEnding(const std::string& node, bool ends);
   std::set<std::string> NamesToObserve(const std::vector<planner::PodFacts>& pods);
-  void ProveBy(std::vector<planner::NodeFacts>* nodes, planner::PodFacts* pod);
+  // What one look has read from the API server.
+  struct Read {
+    std::string topology_label;
+    std::set<std::string> nodes;        // each once: all of its pods are older than that read
+    std::map<std::string, bool> exist;  // by node
+  };
+  // `nodes` are in the order of their names, and stay so.
+  void ProveBy(std::vector<planner::NodeFacts>* nodes, Read* read, planner::PodFacts* pod);
   runtime::ObjectPtr Listed(const std::string& name);
-  bool InstanceIsGone(const planner::PodFacts& pod);
+  bool InstanceIsGone(const planner::PodFacts& pod, Read* read);
 
   const std::shared_ptr<kube::KubeApi> api_;
   const NodeWatcherOptions options_;

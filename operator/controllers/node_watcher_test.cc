@@ -78,11 +78,29 @@ TEST_F(NodeWatcherTest, ANodeThatRunsAnotherBootProvesADeath) {
   EXPECT_FALSE(pods[1].proven_dead);
 }
 
+// The cache may be older than its pods.
+TEST_F(NodeWatcherTest, ANodeThatProvesDeathsIsReadOnceInALookAndKeepsItsPlace) {
+  ASSERT_NO_FATAL_FAILURE(MakeNode("a", "boot-2"));
+  ASSERT_TRUE(
+      api_->Patch(kube::Nodes(), "", "a", {{"metadata", {{"labels", {{"rack", "r7"}}}}}}, {}));
+  watcher_.Start();
+  const planner::PodFacts dead = {.name = "p", .node = "a", .accepted = true, .boot = "boot-1 m s"};
+  std::vector<planner::PodFacts> pods(5, dead);
+  const int before = api_->lists;
+  const auto nodes = watcher_.Observe(&pods, "rack");
+  EXPECT_EQ(api_->lists - before, 1);
+  for (const planner::PodFacts& pod : pods) EXPECT_TRUE(pod.proven_dead);
+  ASSERT_EQ(nodes.size(), 1u);
+  EXPECT_EQ(nodes[0].place, "r7");
+}
+
 TEST_F(NodeWatcherTest, ANodeThatIsGoneIsProofWhereTheCloudAloneRemovesNodes) {
   watcher_.Start();
-  std::vector<planner::PodFacts> pods = {{.name = "p", .node = "gone", .accepted = true}};
+  std::vector<planner::PodFacts> pods(3, {.name = "p", .node = "gone", .accepted = true});
+  const int before = api_->node_reads;
   (void)watcher_.Observe(&pods);
-  EXPECT_TRUE(pods[0].proven_dead);
+  EXPECT_EQ(api_->node_reads - before, 1) << "one read says it of all of its pods";
+  for (const planner::PodFacts& pod : pods) EXPECT_TRUE(pod.proven_dead);
   std::vector<planner::PodFacts> same = {{.name = "p", .node = "gone", .accepted = true}};
   nodes_.Start();  // the fixture's watcher, which does not trust deletions
   (void)nodes_.Observe(&same);

@@ -13,19 +13,18 @@ kube::Result<kube::Json> ObjectLookup::Get(const kube::Resource& resource,
   {
     const sync::MutexLock lock(&mu_);
     const auto at = known_.find(key);
-    if (at != known_.end() && steady_clock::now() - at->second.read < age_) {
-      return at->second.object;
+    if (at != known_.end()) {
+      const Known& known = at->second;
+      if (steady_clock::now() - known.read < (known.object ? age_ : absent_age_)) {
+        return known.object;
+      }
+      if (known.object) before = *known.object;
     }
-    if (at != known_.end()) before = at->second.object;
   }
   auto read = api_->Get(resource, "", name);
   const sync::MutexLock lock(&mu_);
-  if (read) {
-    known_[key] = {*read, steady_clock::now()};
-    return read;
-  }
-  if (read.error().code == kube::ErrorCode::kNotFound) {
-    known_.erase(key);
+  if (read || read.error().code == kube::ErrorCode::kNotFound) {
+    known_.insert_or_assign(key, Known{read, steady_clock::now()});
     return read;
   }
   if (before) return *before;

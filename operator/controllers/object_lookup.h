@@ -15,9 +15,12 @@ namespace ringmaster::controllers {
 
 class ObjectLookup {
  public:
+  // An object is read again when it is older than `age`, and one that did not exist after
+  // `absent_age`.
   explicit ObjectLookup(std::shared_ptr<kube::KubeApi> api,
-                        std::chrono::milliseconds age = std::chrono::seconds(30))
-      : api_(std::move(api)), age_(age) {}
+                        std::chrono::milliseconds age = std::chrono::seconds(30),
+                        std::chrono::milliseconds absent_age = std::chrono::seconds(3))
+      : api_(std::move(api)), age_(age), absent_age_(absent_age) {}
 
   // For resources without namespaces. If the object can't be read, the cached one is returned,
   // unless the object was deleted.
@@ -25,12 +28,12 @@ class ObjectLookup {
 
  private:
   struct Known {
-    kube::Json object;
+    kube::Result<kube::Json> object;  // an error: it did not exist
     std::chrono::steady_clock::time_point read;
   };
 
   const std::shared_ptr<kube::KubeApi> api_;
-  const std::chrono::milliseconds age_;
+  const std::chrono::milliseconds age_, absent_age_;
   sync::Mutex mu_;
   std::map<std::string, Known> known_ GUARDED_BY(mu_);
 };

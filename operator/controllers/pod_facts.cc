@@ -39,15 +39,31 @@ int ReadIndex(const Json& metadata) {
   return index;
 }
 
-// Anyone who may write pods can write this annotation, so its content is checked.
-std::map<std::string, std::string> ReadAnnounced(const std::string& text) {
-  std::map<std::string, std::string> announced;
-  const Json json = fields::ParseOrDiscard(text);
-  if (!json.is_object()) return announced;
-  for (const auto& [node, reason] : json.items()) {
-    if (reason.is_string()) announced[node] = reason.get<std::string>();
+constexpr char kDisruption[] = "DisruptionTarget";  // a condition of Kubernetes
+
+bool IsDeleting(const Json& pod) {
+  return !fields::TextAt(pod, "/metadata/deletionTimestamp").empty();
+}
+
+// The pod's condition that says it is about to be evicted or preempted; null: it is not.
+const Json* DisruptionOf(const Json& pod) {
+  for (const Json& condition : fields::ListAt(pod, "/status/conditions")) {
+    if (fields::Text(condition, "type") == kDisruption &&
+        fields::Text(condition, "status") == "True") {
+      return &condition;
+    }
   }
-  return announced;
+  return nullptr;
+}
+
+// A pod that is about to be evicted is drained while it lives. Empty: nobody wants it to leave.
+std::string DrainReasonOf(const Json& pod) {
+  const std::string asked =
+      fields::Text(fields::At(pod, "/metadata/annotations"), api::kDrainAnnotation);
+  const Json* const disruption = asked.empty() ? DisruptionOf(pod) : nullptr;
+  if (disruption == nullptr) return asked;
+  const std::string reason = fields::Text(*disruption, "reason");
+  return reason.empty() ? kDisruption : reason;
 }
 
 void ReadMetadata(const Json& metadata, PodFacts* facts) {
@@ -55,11 +71,9 @@ void ReadMetadata(const Json& metadata, PodFacts* facts) {
   facts->name = fields::Text(metadata, "name");
   facts->uid = fields::Text(metadata, "uid");
   facts->index = ReadIndex(metadata);
-  facts->deleting = !fields::Text(metadata, "deletionTimestamp").empty();
   facts->delete_at = api::ParseTime(fields::Text(metadata, "deletionTimestamp"));
   facts->created =
       api::ParseTime(fields::Text(metadata, "creationTimestamp")).value_or(planner::Time());
-  facts->drain_reason = fields::Text(annotations, api::kDrainAnnotation);
   facts->drain_since = api::ParseTime(fields::Text(annotations, api::kDrainSinceAnnotation));
   facts->admitted_at = api::ParseTime(fields::Text(annotations, api::kAdmittedAnnotation));
   facts->topology = fields::Text(annotations, api::kTopologyAnnotation);
@@ -283,9 +297,22 @@ bool AllTerminated(const Json& spec, const Json& status, const PodFacts& facts) 
 
 }  // namespace
 
+// Anyone who may write pods can write this annotation, so its content is checked.
+std::map<std::string, std::string> ReadAnnounced(const std::string& text) {
+  std::map<std::string, std::string> announced;
+  const Json json = fields::ParseOrDiscard(text);
+  if (!json.is_object()) return announced;
+  for (const auto& [node, reason] : json.items()) {
+    if (reason.is_string()) announced[node] = reason.get<std::string>();
+  }
+  return announced;
+}
+
 PodFacts ReadPod(const Json& pod) {
   PodFacts facts;
   ReadMetadata(fields::Member(pod, "metadata"), &facts);
+  facts.deleting = IsDeleting(pod);
+  facts.drain_reason = DrainReasonOf(pod);
   const Json& spec = fields::Member(pod, "spec");
   const Json& status = fields::Member(pod, "status");
   ReadGates(spec, &facts);
@@ -300,8 +327,6 @@ PodFacts ReadPod(const Json& pod) {
   ReadWhyUnscheduled(status, &facts);
   if (const Json* disruption = DisruptionOf(pod)) {
     facts.reason = fields::Text(*disruption, "reason");
-    // It is drained while it lives.
-    if (facts.drain_reason.empty()) facts.drain_reason = facts.reason;
   }
   for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
     for (const Json& container : fields::Member(status, list)) ReadWaiting(container, &facts);
@@ -322,15 +347,7 @@ PodFacts ReadPod(const Json& pod) {
   return facts;
 }
 
-const Json* DisruptionOf(const Json& pod) {
-  for (const Json& condition : fields::ListAt(pod, "/status/conditions")) {
-    if (fields::Text(condition, "type") == "DisruptionTarget" &&
-        fields::Text(condition, "status") == "True") {
-      return &condition;
-    }
-  }
-  return nullptr;
-}
+bool IsLeaving(const Json& pod) { return IsDeleting(pod) || !DrainReasonOf(pod).empty(); }
 
 void Prove(PodFacts* facts, const planner::NodeEvidence& evidence) {
   const auto proof = planner::ProofOfDeath(*facts, evidence);

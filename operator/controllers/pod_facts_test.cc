@@ -204,6 +204,27 @@ TEST(ReadPodTest, OnlyADisruptionThatHoldsIsOneAndItLeavesAnEarlierReason) {
   EXPECT_EQ(ReadPod(pod).drain_reason, "ScaledDown");
 }
 
+TEST(ReadPodTest, WhoLeavesIsOneQuestionWithOneAnswer) {
+  const auto with = [](const char* path, const Json& value) {
+    Json pod = Running();
+    pod[Json::json_pointer(path)] = value;
+    return pod;
+  };
+  constexpr char kDrain[] = "/metadata/annotations/ringmaster.dev~1drain";
+  Json condition = Condition("DisruptionTarget", "True", "EvictionByEvictionAPI");
+  Json unexplained = condition;
+  unexplained.erase("reason");
+  for (const auto& [pod, leaves] :
+       {std::pair(Running(), false), std::pair(with(kDrain, ""), false),
+        std::pair(with(kDrain, "Requested"), true),
+        std::pair(with("/metadata/deletionTimestamp", "2026-01-31T12:00:00Z"), true),
+        std::pair(with("/status/conditions", Json::array({condition})), true),
+        std::pair(with("/status/conditions", Json::array({unexplained})), true)}) {
+    EXPECT_EQ(ReadPod(pod).leaving(), leaves) << pod;
+    EXPECT_EQ(IsLeaving(pod), leaves) << pod;
+  }
+}
+
 TEST(ReadPodTest, SaysWhatItWaitsForAndOnlyThat) {
   Json pod = Running();
   pod["status"]["conditions"] = {Condition("PodScheduled", "False", "Unschedulable")};

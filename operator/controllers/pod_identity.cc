@@ -6,6 +6,7 @@
 
 #include "common/fields/fields.h"
 #include "operator/api/labels.h"
+#include "operator/api/object_key.h"
 #include "operator/planner/planner.h"
 
 namespace ringmaster::controllers {
@@ -29,7 +30,7 @@ std::string JobKeyOf(const Json& pod) {
       job = fields::Text(owner, "name");
     }
   }
-  return fields::Text(metadata, "namespace") + "/" + job;
+  return api::KeyText(fields::Text(metadata, "namespace"), job);
 }
 
 Json LabelsOf(const api::HorovodJob& job, int index) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/sync/parallel.h"
+#include "operator/api/object_key.h"
 #include "operator/controllers/finalizers.h"
 #include "operator/controllers/pod_facts.h"
 #include "operator/controllers/pod_identity.h"
@@ -16,8 +18,7 @@ using kube::Json;
 using runtime::MetaField;
 
 bool PodReleaser::ReleaseOrphans(const std::string& key) {
-  const std::size_t slash = key.find('/');
-  const std::string ns = key.substr(0, slash), name = key.substr(slash + 1);
+  const auto [ns, name] = api::ParseKey(key);
   if (name.empty()) return true;  // neither owner nor label: the job is unknown
   const auto cached = jobs_->Get(ns, name);
   const std::string cached_uid = cached == nullptr ? "" : MetaField(*cached, "uid");
@@ -31,13 +32,19 @@ bool PodReleaser::ReleaseOrphans(const std::string& key) {
   const auto live = api_->Get(kube::HorovodJobs(), ns, name);
   if (!live && live.error().code != ErrorCode::kNotFound) return false;
   const std::string uid = live ? MetaField(*live, "uid") : "";
-  bool ok = true;
-  for (const auto& pod : orphans) {
-    if (!uid.empty() && IsOwnedBy(*pod, uid)) continue;
-    spdlog::info("pod released, its job is gone job={} pod={}", key, MetaField(*pod, "name"));
-    ok = RemoveFinalizer(*api_, *pod).has_value() && ok;
+  if (!uid.empty()) {
+    std::erase_if(orphans, [&](const auto& pod) { return IsOwnedBy(*pod, uid); });
   }
-  return ok;
+  return ForEach(orphans, [&](const Json& pod) {
+    spdlog::info("pod released, its job is gone job={} pod={}", key, MetaField(pod, "name"));
+    return RemoveFinalizer(*api_, pod).has_value();
+  });
+}
+
+bool PodReleaser::ForEach(const std::vector<runtime::ObjectPtr>& pods,
+                          const std::function<bool(const Json& pod)>& call) const {
+  return sync::InBatches(pods.size(), calls_at_once_,
+                         [&](std::size_t i) { return call(*pods[i]); });
 }
 
 bool PodReleaser::ReleaseDeletedJob(const std::string& key, const Json& job) {
@@ -52,28 +59,28 @@ bool PodReleaser::CollectLatePods(const std::string& key, const Json& job) {
   if (std::find(finalizers.begin(), finalizers.end(), "foregroundDeletion") == finalizers.end()) {
     return true;
   }
-  bool ok = true;
+  std::vector<runtime::ObjectPtr> late;
   for (const auto& pod : pods_->Indexed(MetaField(job, "namespace"), key)) {
     if (!IsOwnedBy(*pod, MetaField(job, "uid"))) continue;
-    if (!MetaField(*pod, "deletionTimestamp").empty()) continue;
-    const auto deleted = api_->Delete(kube::Pods(), MetaField(*pod, "namespace"),
-                                      MetaField(*pod, "name"), {.uid = MetaField(*pod, "uid")});
-    ok = ok && (deleted || deleted.error().code == ErrorCode::kNotFound ||
-                deleted.error().code == ErrorCode::kConflict);
+    if (MetaField(*pod, "deletionTimestamp").empty()) late.push_back(pod);
   }
-  return ok;
+  return ForEach(late, [&](const Json& pod) {
+    const auto deleted = api_->Delete(kube::Pods(), MetaField(pod, "namespace"),
+                                      MetaField(pod, "name"), {.uid = MetaField(pod, "uid")});
+    return deleted || deleted.error().code == ErrorCode::kNotFound ||
+           deleted.error().code == ErrorCode::kConflict;
+  });
 }
 
 bool PodReleaser::ReleaseAll(const std::string& key, const std::string& job_uid, bool only_dead) {
-  bool ok = true;
-  for (const auto& pod : pods_->Indexed(key.substr(0, key.find('/')), key)) {
+  std::vector<runtime::ObjectPtr> go;
+  for (const auto& pod : pods_->Indexed(api::ParseKey(key).ns, key)) {
     if (!HasFinalizer(*pod) || !IsOwnedBy(*pod, job_uid)) continue;
     const planner::PodFacts facts = ReadPod(*pod);
     const bool may_go = facts.deleting && (facts.proven_dead || !facts.scheduled);
-    if (only_dead && !may_go) continue;
-    ok = RemoveFinalizer(*api_, *pod).has_value() && ok;
+    if (!only_dead || may_go) go.push_back(pod);
   }
-  return ok;
+  return ForEach(go, [&](const Json& pod) { return RemoveFinalizer(*api_, pod).has_value(); });
 }
 
 }  // namespace ringmaster::controllers

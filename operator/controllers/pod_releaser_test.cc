@@ -15,7 +15,8 @@ class PodReleaserTest : public testing::PartsTest {
     all.merge_patch(changes);
     return MakePod(index, all);
   }
-  PodReleaser releaser_{api_, &jobs_, &pods_};
+  static constexpr int kAtOnce = 3;
+  PodReleaser releaser_{api_, &jobs_, &pods_, kAtOnce};
 };
 
 TEST_F(PodReleaserTest, APodOfAFormerJobGoesAndOneOfThisJobStays) {
@@ -30,7 +31,7 @@ TEST_F(PodReleaserTest, APodOfAFormerJobGoesAndOneOfThisJobStays) {
 TEST_F(PodReleaserTest, AYoungJobThatTheCacheLacksKeepsItsPods) {
   Held(0);
   runtime::Informer empty(api_, kube::HorovodJobs(), {}, [](const Json&, bool) {});
-  PodReleaser behind(api_, &empty, &pods_);
+  PodReleaser behind(api_, &empty, &pods_, kAtOnce);
   EXPECT_TRUE(behind.ReleaseOrphans("default/digits"));
   EXPECT_TRUE(HasFinalizer(Pod(0)));
   ASSERT_TRUE(api_->Delete(kube::HorovodJobs(), "default", "digits", {}));
@@ -56,6 +57,39 @@ TEST_F(PodReleaserTest, OfAJobThatCantBeReadOnlyTheDeadGo) {
   EXPECT_TRUE(HasFinalizer(Pod(0)));
   EXPECT_TRUE(releaser_.ReleaseUnreadableJob("default/digits", job_.uid, true));
   EXPECT_FALSE(HasFinalizer(Pod(0)));
+}
+
+TEST_F(PodReleaserTest, SeveralCallsAreMadeAtTheSameTime) {
+  for (int i = 0; i < 6; ++i) Held(i, {{"metadata", {{"ownerReferences", Json::array()}}}});
+  for (int i = 6; i < 12; ++i) Held(i);
+  const auto rounds = [&](const auto& release) {
+    api_->pods_at_once.Expect(kAtOnce);
+    EXPECT_TRUE(release());
+    EXPECT_EQ(api_->pods_at_once.most(), kAtOnce);
+    const int rounds = api_->pods_at_once.rounds();
+    api_->pods_at_once.Expect(0);
+    return rounds;
+  };
+  EXPECT_EQ(rounds([&] { return releaser_.ReleaseOrphans("default/digits"); }), 2);
+  Json job = object_;
+  EXPECT_EQ(rounds([&] { return releaser_.ReleaseDeletedJob("default/digits", job); }), 2);
+  for (int i = 0; i < 12; ++i) EXPECT_FALSE(HasFinalizer(Pod(i))) << i;
+  job["metadata"]["finalizers"] = {"foregroundDeletion"};
+  EXPECT_EQ(rounds([&] { return releaser_.ReleaseDeletedJob("default/digits", job); }), 4)
+      << "deletions, too";
+  for (int i = 6; i < 12; ++i) EXPECT_TRUE(Pod(i).is_null()) << i;
+}
+
+TEST_F(PodReleaserTest, AfterARefusalTheOthersAreAskedForAndTheJobComesBack) {
+  for (int i = 0; i < 5; ++i) Held(i);
+  Json job = object_;
+  job["metadata"]["finalizers"] = {"foregroundDeletion"};
+  for (const char* verb : {"patch", "delete"}) {
+    api_->refusals = 0;
+    api_->refused_verb = verb;
+    EXPECT_FALSE(releaser_.ReleaseDeletedJob("default/digits", job)) << verb;
+    EXPECT_EQ(api_->refusals, 5) << verb;
+  }
 }
 
 }  // namespace

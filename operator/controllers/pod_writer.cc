@@ -88,7 +88,8 @@ bool PodWriter::CreateAll(const api::HorovodJob& job,
   ReportNotCreated(job, planner::PodName(job.name, failed->index), failure);
   const bool waits = backoff_->Waits(job, Needed::kPods);
   if (waits && failure.refused && granted < least) {
-    for (const planner::PodDelete& pod : useless) Delete(job, pod);
+    InBatches(job, useless.size(), Rest::kAtOnce,
+              [&](std::size_t i) { return Delete(job, useless[i]); });
   }
   return waits;
 }
@@ -178,33 +179,42 @@ void PodWriter::ReportNotCreated(const api::HorovodJob& job, const std::string& 
   // The pod is about to be gone, or has just gone: people need no event about that.
   if (failed.name_taken) return backoff_->NameIsTaken(job, pod);
   if (!failed.refused) return;
-  backoff_->Failed(
-      job, Needed::kPods, *failed.refused,
-      {true, "FailedCreate",
-       fmt::format("pod {} could not be created: {}", pod, failed.refused->message), ""});
+  backoff_->FailedWithEvent(job, Needed::kPods, *failed.refused, "FailedCreate");
 }
 
 // Labels by which the job's pods are found were removed from some. A pod without the role label is
 // missing in the cache, but its sidecar is connected.
 bool PodWriter::RestoreLabels(const api::HorovodJob& job,
                               const std::vector<planner::SidecarFacts>& sidecars) {
-  bool ok = true;
+  std::vector<std::pair<runtime::ObjectPtr, int>> found;
   for (const auto& pod : pods_->Indexed(job.ns, job.Key())) {
     const auto index = IndexOf(job, MetaField(*pod, "name"));
     if (!index || !IsOwnedBy(*pod, job.uid) || HasLabels(*pod, LabelsOf(job, *index))) continue;
-    ok = Relabel(job, *pod, *index) && ok;
+    found.emplace_back(pod, *index);
   }
+  std::vector<std::pair<std::string, int>> missing;
   for (const planner::SidecarFacts& sidecar : sidecars) {
     const auto index = IndexOf(job, sidecar.pod_name);
-    const auto cached = pods_->Get(job.ns, sidecar.pod_name);
-    if (!index || cached != nullptr) continue;
-    const auto live = api_->Get(kube::Pods(), job.ns, sidecar.pod_name);
-    if (!live || !IsOwnedBy(*live, job.uid)) continue;
-    // The job is reconciled again when the cache has the pod.
-    if (!HasLabels(*live, LabelsOf(job, *index))) (void)Relabel(job, *live, *index);
-    ok = false;
+    if (index && pods_->Get(job.ns, sidecar.pod_name) == nullptr) {
+      missing.emplace_back(sidecar.pod_name, *index);
+    }
   }
-  return ok;
+  const bool relabelled = InBatches(job, found.size(), Rest::kAtOnce, [&](std::size_t i) {
+    return Relabel(job, *found[i].first, found[i].second);
+  });
+  const bool all_found = InBatches(job, missing.size(), Rest::kAtOnce, [&](std::size_t i) {
+    return !FindMissing(job, missing[i].first, missing[i].second);
+  });
+  return relabelled && all_found;
+}
+
+// Returns true if there is such a pod of the job; the job is reconciled again when the cache has
+// it.
+bool PodWriter::FindMissing(const api::HorovodJob& job, const std::string& pod, int index) {
+  const auto live = api_->Get(kube::Pods(), job.ns, pod);
+  if (!live || !IsOwnedBy(*live, job.uid)) return false;
+  if (!HasLabels(*live, LabelsOf(job, index))) (void)Relabel(job, *live, index);
+  return true;
 }
 
 bool PodWriter::Relabel(const api::HorovodJob& job, const Json& pod, int index) {
@@ -258,9 +268,7 @@ void PodWriter::ReportNotAdmitted(const api::HorovodJob& job, const std::string&
                                   const kube::Error& error) {
   spdlog::warn("pod not admitted job={} pod={} error={}", job.Key(), pod,
                logging::Value(error.message));
-  backoff_->Failed(job, Needed::kGates, error,
-                   {true, "FailedAdmit",
-                    fmt::format("pod {} could not be let start: {}", pod, error.message), pod});
+  backoff_->FailedWithEvent(job, Needed::kGates, error, "FailedAdmit", pod);
 }
 
 std::optional<kube::Error> PodWriter::Admit(const api::HorovodJob& job,
@@ -291,6 +299,15 @@ std::optional<kube::Error> PodWriter::Admit(const api::HorovodJob& job,
   }
   if (patched.error().code == ErrorCode::kNotFound) return std::nullopt;
   return patched.error();
+}
+
+bool PodWriter::InBatches(const api::HorovodJob& job, std::size_t count, Rest rest,
+                          const std::function<bool(std::size_t)>& call) {
+  return sync::InBatches(count, options_.calls_at_once, call, [&] {
+    if (rest == Rest::kAtOnce || !queue_->IsHurried(job.Key())) return false;
+    queue_->Add(job.Key());
+    return true;
+  });
 }
 
 bool PodWriter::Annotate(const api::HorovodJob& job, const std::string& pod, const std::string& uid,

@@ -1,13 +1,15 @@
 // Creates, labels, admits, annotates, deletes and releases the pods of a job. The API server's
 // answers go to the caches at once, so that the next reconcile sees what this one wrote.
 //
-// Pods are created and admitted several at a time.
+// Calls are made several at a time.
 //
 // Each method returns false if the job has to be reconciled again after a while.
 //
 // Thread rule: every method is safe from any thread, for one job from one thread at a time.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,6 +63,13 @@ class PodWriter {
   // Removes the scheduling gates; stops early as CreateAll does. If the API server refuses, this is
   // tried again after a while, as for pods that can't be created.
   bool AdmitAll(const api::HorovodJob& job, const std::vector<planner::PodAdmit>& pods);
+  // Whether a look may leave a part of what it wants to the next one.
+  enum class Rest { kMayWait, kAtOnce };
+  // Calls `call` with each number below `count`, several at a time. If the rest may wait, it stops
+  // early, but not before the first ones are done, when a pod of this job or another job is urgent;
+  // the job then comes back for the rest. Returns false if a call has.
+  bool InBatches(const api::HorovodJob& job, std::size_t count, Rest rest,
+                 const std::function<bool(std::size_t)>& call);
   // A null value removes the annotation.
   bool Annotate(const api::HorovodJob& job, const std::string& pod, const std::string& uid,
                 const kube::Json& annotations);
@@ -88,6 +97,7 @@ class PodWriter {
   Attempt NotCreated(const api::HorovodJob& job, const planner::PodCreate& create,
                      const kube::Error& error);
   void ReportNotCreated(const api::HorovodJob& job, const std::string& pod, const Attempt& failed);
+  bool FindMissing(const api::HorovodJob& job, const std::string& pod, int index);
   bool Relabel(const api::HorovodJob& job, const kube::Json& pod, int index);
 
   const std::shared_ptr<kube::KubeApi> api_;

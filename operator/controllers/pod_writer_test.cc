@@ -148,6 +148,21 @@ TEST_F(PodWriterTest, LabelsThatSomebodyTookOffAreWrittenAgain) {
   EXPECT_TRUE(HasLabels(Pod(1), LabelsOf(job_, 1)));
 }
 
+TEST_F(PodWriterTest, LabelsOfManyPodsAreWrittenSeveralAtATime) {
+  const int at_once = static_cast<int>(PodWriterOptions().calls_at_once);
+  std::vector<planner::SidecarFacts> heard(static_cast<std::size_t>(at_once));
+  for (int i = 0; i < at_once; ++i) {
+    MakePod(i, {{"metadata", {{"labels", {{api::kJobNameLabel, "another"}}}}}});
+    MakePod(at_once + i, {{"metadata", {{"labels", {{api::kJobRoleLabel, nullptr}}}}}}, false);
+    heard[static_cast<std::size_t>(i)].pod_name = planner::PodName("digits", at_once + i);
+  }
+  api_->pods_at_once.Expect(at_once);
+  EXPECT_FALSE(writer_.RestoreLabels(job_, heard));
+  EXPECT_EQ(api_->pods_at_once.rounds(), 3) << "patches, reads, patches";
+  api_->pods_at_once.Expect(0);
+  for (int i = 0; i < 2 * at_once; ++i) EXPECT_TRUE(HasLabels(Pod(i), LabelsOf(job_, i))) << i;
+}
+
 TEST_F(PodWriterTest, AdmittingTakesOurGateAlone) {
   const Json pod = MakePod(
       0, {{"spec", {{"schedulingGates", {{{"name", api::kGangGate}}, {{"name", "a/b"}}}}}}});

@@ -47,8 +47,7 @@ bool RecordWriter::AfterWrite(const api::HorovodJob& job, const kube::Result<voi
                logging::Value(written.error().message));
   // Another client's write came first: that is no refusal.
   if (written.error().code == ErrorCode::kConflict) return false;
-  backoff_->Failed(job, Needed::kRecord, written.error(),
-                   {true, "FailedRecord", written.error().message, ""});
+  backoff_->FailedWithEvent(job, Needed::kRecord, written.error(), "FailedRecord");
   return backoff_->Waits(job, Needed::kRecord);
 }
 

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <variant>
 
+#include "operator/api/object_key.h"
 #include "operator/controllers/metrics.h"
 
 namespace ringmaster::controllers {
@@ -20,7 +21,7 @@ std::chrono::milliseconds DelayFor(const SidecarReport& report) {
 }
 
 std::string JobKeyOf(const job::Registration& registration) {
-  return registration.job_namespace + "/" + registration.job_name;
+  return api::KeyText(registration.job_namespace, registration.job_name);
 }
 
 }  // namespace
@@ -35,6 +36,11 @@ void SidecarRegistry::SetPodLookup(PodLookup lookup) {
   pod_lookup_ = std::move(lookup);
 }
 
+void SidecarRegistry::SetJobLookup(JobLookup lookup) {
+  const sync::MutexLock lock(&mu_);
+  job_lookup_ = std::move(lookup);
+}
+
 bool SidecarRegistry::KnowsPodOf(const job::Registration& registration) const {
   PodLookup lookup;
   {
@@ -42,6 +48,15 @@ bool SidecarRegistry::KnowsPodOf(const job::Registration& registration) const {
     lookup = pod_lookup_;
   }
   return lookup && lookup(registration);
+}
+
+bool SidecarRegistry::KnowsJob(const std::string& job_key, const std::string& job_uid) const {
+  JobLookup lookup;
+  {
+    const sync::MutexLock lock(&mu_);
+    lookup = job_lookup_;
+  }
+  return lookup && lookup(job_key, job_uid);
 }
 
 void SidecarRegistry::Report(const std::string& key, std::chrono::milliseconds delay) {
@@ -155,19 +170,23 @@ JobFacts SidecarRegistry::Facts(const std::string& job_uid) const {
   return job == jobs_.end() ? JobFacts() : job->second.reports.Facts();
 }
 
-void SidecarRegistry::Notify(const std::string& job_uid, const std::string& pod_uid,
-                             const planner::Notice& notice) {
-  std::shared_ptr<NoticeSink> sink;
+void SidecarRegistry::Notify(const std::string& job_uid, std::vector<planner::PodNotice> all) {
+  std::map<std::string, std::vector<planner::Notice>> by_pod;
+  std::vector<std::pair<std::shared_ptr<NoticeSink>, std::vector<planner::Notice>>> unsent;
   {
     const sync::MutexLock lock(&mu_);
     const auto job = jobs_.find(job_uid);
     if (job == jobs_.end()) return;
-    const auto stream = job->second.streams.find(pod_uid);
-    if (stream == job->second.streams.end() || stream->second.sink == nullptr) return;
-    if (!stream->second.sent.Add(notice)) return;
-    sink = stream->second.sink;
+    job->second.lists.Share(&all);
+    for (auto& [pod_uid, notice] : all) by_pod[pod_uid].push_back(std::move(notice));
+    for (auto& [pod_uid, stream] : job->second.streams) {
+      if (stream.sink != nullptr)
+        unsent.emplace_back(stream.sink, stream.sent.New(by_pod[pod_uid]));
+    }
   }
-  sink->Send(notice);
+  for (const auto& [sink, notices] : unsent) {
+    for (const planner::Notice& notice : notices) sink->Send(notice);
+  }
 }
 
 void SidecarRegistry::ExitsCounted(const std::string& job_uid, std::size_t count) {

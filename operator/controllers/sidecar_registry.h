@@ -47,6 +47,8 @@ class SidecarRegistry {
   using ConnectionId = std::uint64_t;
   // Whether this pod belongs to this job, judged by the operator's own caches.
   using PodLookup = std::function<bool(const job::Registration&)>;
+  // Whether the job of this key has this uid, judged by the operator's own caches.
+  using JobLookup = std::function<bool(const std::string& job_key, const std::string& job_uid)>;
 
   // `metrics` may be null; else it outlives the registry.
   explicit SidecarRegistry(Metrics* metrics = nullptr, runtime::Clock clock = {},
@@ -54,11 +56,13 @@ class SidecarRegistry {
       : metrics_(metrics), clock_(std::move(clock)), forgets_(forgets) {}
 
   void SetChangeHandler(ChangeHandler handler);
-  // Without a lookup no pod is known.
+  // Without a lookup no pod, or no job, is known.
   void SetPodLookup(PodLookup lookup);
+  void SetJobLookup(JobLookup lookup);
 
   // The sidecar's pod must exist. A cache may lag behind a new pod for a moment.
   bool KnowsPodOf(const job::Registration& registration) const;
+  bool KnowsJob(const std::string& job_key, const std::string& job_uid) const;
 
   // Why this sidecar must not connect; empty if it may. The job with this uid has another name, or
   // more sidecars have connected for it than a job may have. A job that has not been reconciled yet
@@ -80,9 +84,9 @@ class SidecarRegistry {
   api::Time FirstSeen(const std::string& job_key, const std::string& job_uid, std::uint64_t epoch);
   // When this process first called this for the job; long ago if the job had not begun by then.
   api::Time TakenOver(const std::string& job_key, const std::string& job_uid, bool begun);
-  // Sends the notice, unless it equals the last one on its topic in this stream.
-  void Notify(const std::string& job_uid, const std::string& pod_uid,
-              const planner::Notice& notice);
+  // Tells the sidecars of this job what each should know by now, except for what was said in its
+  // stream already.
+  void Notify(const std::string& job_uid, std::vector<planner::PodNotice> all);
   // The status now counts the first `count` exits of Facts.
   void ExitsCounted(const std::string& job_uid, std::size_t count);
   // Forgets sidecars that are not connected and whose pods are not in `pod_uids`.
@@ -102,6 +106,7 @@ class SidecarRegistry {
     bool key_is_known = false;  // the key is from the job's object, not from a sidecar
     JobReports reports;
     std::map<std::string, Stream> streams;  // the open ones, by pod uid
+    SharedLists lists;                      // of what the streams were told last
     std::uint64_t seen_epoch = 0;
     api::Time seen_at;
     std::optional<api::Time> taken_over;
@@ -121,6 +126,7 @@ class SidecarRegistry {
   mutable sync::Mutex mu_;
   ChangeHandler handler_ GUARDED_BY(mu_);
   PodLookup pod_lookup_ GUARDED_BY(mu_);
+  JobLookup job_lookup_ GUARDED_BY(mu_);
   ConnectionId last_id_ GUARDED_BY(mu_) = 0;
   std::map<std::string, Job> jobs_ GUARDED_BY(mu_);       // by job uid
   std::map<ConnectionId, Place> places_ GUARDED_BY(mu_);  // of the open streams

@@ -31,6 +31,14 @@ void SlimEach(Json& parent, const char* list, const Fields& names) {
   for (Json& element : *at) element = Only(std::move(element), names);
 }
 
+// Whether the scheduler has refused the pod.
+void KeepRefusal(const Json& status, Json& slim) {
+  for (const Json& condition : fields::List(status, "conditions")) {
+    if (fields::Text(condition, "type") != "PodScheduled") continue;
+    slim["conditions"] = Json::array({Only(Json(condition), {"type", "status", "reason"})});
+  }
+}
+
 Json Take(Json& object, const char* name) {
   const auto at = object.is_object() ? object.find(name) : object.end();
   return at == object.end() ? Json::object() : std::move(*at);
@@ -60,8 +68,8 @@ Json SlimPod(Json pod) {
   const bool ours = IsWorkerPod(pod);
   Json metadata = Take(pod, "metadata"), spec = Take(pod, "spec"), status = Take(pod, "status");
   Json slim;
-  slim["metadata"] = Only(std::move(metadata),
-                          {"name", "namespace", "uid", "resourceVersion", "deletionTimestamp"});
+  slim["metadata"] = Only(std::move(metadata), {"name", "namespace", "uid", "resourceVersion",
+                                                "deletionTimestamp", "deletionGracePeriodSeconds"});
   if (ours) {
     for (const char* name :
          {"labels", "annotations", "ownerReferences", "finalizers", "creationTimestamp"}) {
@@ -76,13 +84,17 @@ Json SlimPod(Json pod) {
   for (const char* list : {"containers", "initContainers"}) {
     SlimEach(slim["spec"], list, {"name", "restartPolicy", "resources"});
   }
-  if (!fields::Text(slim["spec"], "nodeName").empty()) {  // the pod has its node
+  const bool waits = fields::Text(slim["spec"], "nodeName").empty();
+  if (!waits) {
     for (const char* rule : {"nodeSelector", "affinity", "tolerations"}) slim["spec"].erase(rule);
   }
+  Json refusal = Json::object();
+  if (!ours && waits) KeepRefusal(status, refusal);
   slim["status"] =
       ours ? Only(std::move(status), {"phase", "podIP", "reason", "message", "startTime",
                                       "conditions", "containerStatuses", "initContainerStatuses"})
            : Only(std::move(status), {"phase"});
+  slim["status"].update(refusal);
   for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
     SlimEach(slim["status"], list, {"name", "image", "state", "ready", "restartCount"});
   }

@@ -81,6 +81,18 @@ TEST(SlimObjectsTest, OfOthersPodsOnlyWhatTheyTakeStays) {
   EXPECT_EQ(scheduler::RequestsOf(slim), scheduler::RequestsOf(pod));
 }
 
+TEST(SlimObjectsTest, OfOthersPodsThatWaitItStaysWhetherTheSchedulerHasRefusedThem) {
+  Json pod = Json::parse(R"({"metadata": {"name": "p"}, "spec": {}, "status": {"conditions": [
+      {"type": "Ready", "status": "False"},
+      {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "long"}]}})");
+  const Json kept =
+      Json::parse(R"([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}])");
+  EXPECT_EQ(SlimPod(pod)["status"]["conditions"], kept);
+  EXPECT_EQ(SlimPod(SlimPod(pod)), SlimPod(pod));
+  pod["spec"]["nodeName"] = "n";
+  EXPECT_FALSE(SlimPod(pod)["status"].contains("conditions"));
+}
+
 TEST(SlimObjectsTest, APodWithoutLabelsIsKnownByItsOwner) {
   Json pod = WorkerPod();
   pod["metadata"].erase("labels");

@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <utility>
+
 #include "common/logging/log.h"
 #include "operator/controllers/metrics.h"
 
@@ -26,9 +28,9 @@ bool StatusWriter::Write(const api::HorovodJob& job, const Json& object,
 
 bool StatusWriter::Update(const api::HorovodJob& job, Json object, const api::Status& status) {
   object["status"] = api::StatusToJson(status);
-  const auto written = api_->Update(kube::HorovodJobs(), job.ns, object, "status");
+  auto written = api_->Update(kube::HorovodJobs(), job.ns, object, "status");
   if (written) {
-    jobs_->Observe(*written);
+    jobs_->Observe(std::move(*written));
     return true;
   }
   // On a conflict a newer object is on its way: decide again from that one.
@@ -64,7 +66,7 @@ void StatusWriter::WriteRecordUnreadable(const api::HorovodJob& job, const Json&
   api::Status status = job.status;
   backoff_->Show(job, true, api::FormatTime(clock_.wall()), &status);
   if (status == job.status || !Update(job, object, status)) return;
-  events_->EmitEvent(job, {true, "FailedRecord", error.message, ""});
+  events_->EmitEvent(job, {true, "FailedRecord", ProblemText(Needed::kRecord, error), ""});
 }
 
 }  // namespace ringmaster::controllers

@@ -1,5 +1,5 @@
 // ringmaster-operator: reads flags and environment, and runs an OperatorProcess until a signal
-// comes.
+// comes. `ringmaster-operator check` looks at an operator that is installed.
 #include <pthread.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <string_view>
 #include <thread>
 
 #include "common/logging/grpc_log.h"
@@ -16,6 +17,7 @@
 #include "operator/app/operator_process.h"
 #include "operator/app/setting_texts.h"
 #include "operator/controllers/finalizers.h"
+#include "operator/daemon/installation_check.h"
 #include "operator/daemon/operator_page.h"
 #include "operator/kube/kube_client.h"
 
@@ -138,6 +140,9 @@ int Run(const OperatorConfig& config, Signals* signals) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "check") {
+    return ringmaster::daemon::RunInstallationCheck(argc - 1, argv + 1);
+  }
   const auto config = ringmaster::app::ParseCommandLine(argc, argv);
   if (!config) {
     (config.error().code == 0 ? std::cout : std::cerr) << config.error().text;

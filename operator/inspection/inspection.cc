@@ -15,6 +15,7 @@
 #include "operator/inspection/poller.h"
 #include "operator/inspection/sidecar_addresses.h"
 #include "operator/inspection/sidecar_token.h"
+#include "operator/inspection/troubles.h"
 
 namespace ringmaster::inspection {
 namespace {
@@ -195,11 +196,19 @@ void SaySilent(const Inspection& inspection) {
 void AddEvents(const Connection& to, Inspection* inspection) {
   constexpr size_t kMostPods = 20;
   const std::string ns = fields::TextAt(inspection->job, "/metadata/namespace");
-  const size_t pods = std::min(inspection->pods.size(), kMostPods);
-  std::vector<std::vector<Json>> events(1 + pods);  // of the job, then of each pod
-  InParallel(events.size(), [&](size_t i) {
-    events[i] = EventsAbout(to, ns, i == 0 ? inspection->job : inspection->pods[i - 1]);
-  });
+  std::vector<const Json*> objects;
+  for (const Json& pod : inspection->pods) objects.push_back(&pod);
+  std::stable_partition(objects.begin(), objects.end(),
+                        [&](const Json* pod) { return !IsWell(*pod, *inspection); });
+  if (objects.size() > kMostPods) {
+    std::fprintf(stderr,
+                 "ringmaster: events of %zu of %zu pods were read, those that are not well first\n",
+                 kMostPods, objects.size());
+    objects.resize(kMostPods);
+  }
+  objects.push_back(&inspection->job);
+  std::vector<std::vector<Json>> events(objects.size());
+  InParallel(events.size(), [&](size_t i) { events[i] = EventsAbout(to, ns, *objects[i]); });
   for (std::vector<Json>& about : events)
     std::move(about.begin(), about.end(), std::back_inserter(inspection->events));
 }

@@ -34,7 +34,8 @@ kube::Json HistoryOf(const Connection& to, const Inspection& inspection);
 kube::Json HistoryFrom(const Inspection& inspection, const std::string& token);
 // Prints to standard error which sidecars did not answer, and why.
 void SaySilent(const Inspection& inspection);
-// If events can't be listed, prints that to standard error and adds none.
+// The events of the job and of its pods; of very many pods those of the first ones, before all of
+// those that are not well. What is left out, or can't be listed, is said on standard error.
 void AddEvents(const Connection& to, Inspection* inspection);
 
 // The token for the sidecars' status. Empty if there is none or we may not read it; the latter is

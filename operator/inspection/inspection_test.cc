@@ -110,6 +110,36 @@ TEST_F(InspectionTest, WhereTheServerReachesNoneThoseThatCanBeReachedStraightAre
   asio::post(loop, [&] { sidecar->Stop(); });
 }
 
+TEST_F(InspectionTest, EventsAreReadOfThePodsThatAreNotWellFirstAndItIsSaidHowManyWereLeftOut) {
+  const Json waits = {{"status", {{"phase", "Pending"}}}};
+  ASSERT_TRUE(
+      api_->Patch(kube::Pods(), "default", "p99", waits, {.subresource = "status"}).has_value());
+  const auto pod = api_->Get(kube::Pods(), "default", "p99");
+  const Json event = {{"apiVersion", "events.k8s.io/v1"},
+                      {"kind", "Event"},
+                      {"metadata", {{"name", "e"}, {"namespace", "default"}}},
+                      {"type", "Warning"},
+                      {"reason", "FailedScheduling"},
+                      {"action", "Scheduling"},
+                      {"eventTime", "2026-01-31T12:00:00.000000Z"},
+                      {"reportingController", "scheduler"},
+                      {"reportingInstance", "scheduler-0"},
+                      {"regarding",
+                       {{"kind", "Pod"},
+                        {"namespace", "default"},
+                        {"name", "p99"},
+                        {"uid", (*pod)["metadata"]["uid"]}}}};
+  const auto made = api_->Create(kube::Events(), "default", event);
+  ASSERT_TRUE(made.has_value()) << made.error().message;
+  Inspection found = Look();
+  testing::internal::CaptureStderr();
+  AddEvents({api_, "", "default"}, &found);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "ringmaster: events of 20 of 101 pods were read, those that are not well first\n");
+  ASSERT_EQ(found.events.size(), 1u);
+  EXPECT_EQ(found.events[0]["reason"], "FailedScheduling");
+}
+
 TEST_F(InspectionTest, WhatFailedIsSaid) {
   api_->broken = true;
   const Inspection found = Look();

@@ -18,6 +18,13 @@ bool KnowsMore(const SidecarStatus& a, const SidecarStatus& b) {
   return knowledge(a) > knowledge(b);
 }
 
+const SidecarStatus* Teller(const Inspection& inspection) {
+  const SidecarStatus* teller = nullptr;
+  for (const auto& [pod, status] : inspection.answers)
+    if (teller == nullptr || KnowsMore(status, *teller)) teller = &status;
+  return teller;
+}
+
 std::string SilentText(const Inspection& inspection) {
   const auto& silent = inspection.silent;
   if (silent.empty()) return "";

@@ -25,6 +25,9 @@ std::string SilentText(const Inspection& inspection);
 // coordinator; or it reports more ranks and changes.
 bool KnowsMore(const SidecarStatus& a, const SidecarStatus& b);
 
+// The sidecar that knows most; null if none has answered. It lives as long as `inspection`.
+const SidecarStatus* Teller(const Inspection& inspection);
+
 // The job as the API server has it, with what only the sidecars know in status.pods.
 nlohmann::json WithWorkers(const Inspection& inspection);
 

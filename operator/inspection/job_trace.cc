@@ -6,6 +6,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "common/job/rebuild.h"
 
@@ -154,6 +156,10 @@ void FindLate(JobTrace* trace) {
 
 class ChromeWriter {
  public:
+  explicit ChromeWriter(const JobTrace& trace) {
+    for (const PodTrace& pod : trace.pods)
+      for (const TraceEvent& event : pod.events) events_[{&pod, event.process}].push_back(&event);
+  }
   void Name(const char* what, int process, int row, const std::string& name) {
     Put({{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", row}, {"args", {{"name", name}}}});
   }
@@ -180,14 +186,18 @@ class ChromeWriter {
     }
     Put(json);
   }
-  // Writes everything of one process of a pod under another process number.
+  // Writes everything of one process of a pod under another process number, and only once: a pod
+  // may say of many workers that they are one process.
   void Of(const PodTrace& pod, int from, int to) {
+    if (!written_.insert({&pod, from}).second) return;
     for (auto at = pod.rows.lower_bound({from, std::numeric_limits<int>::min()});
          at != pod.rows.end() && at->first.first == from; ++at) {
       Name("thread_name", to, at->first.second, at->second);
     }
-    for (const TraceEvent& event : pod.events)
-      if (event.process == from) Event(event, to);
+    for (const TraceEvent* event : EventsOf(pod, from)) Event(*event, to);
+  }
+  const std::vector<const TraceEvent*>& EventsOf(const PodTrace& pod, int process) {
+    return events_[{&pod, process}];
   }
   std::string Text() && { return std::move(text_) + "\n]}\n"; }
 
@@ -197,6 +207,9 @@ class ChromeWriter {
     first_ = false;
     text_ += json.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
+  using Source = std::pair<const PodTrace*, int>;  // a process of a pod
+  std::map<Source, std::vector<const TraceEvent*>> events_;
+  std::set<Source> written_;
   std::string text_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
   bool first_ = true;
 };
@@ -219,8 +232,8 @@ void WriteChanges(const JobTrace& trace, ChromeWriter* out) {
         out->Of(pod, process, 0);
         continue;
       }
-      for (const TraceEvent& event : pod.events)
-        if (event.process == process && event.name == job::kDetect) out->Event(event, 0);
+      for (const TraceEvent* event : out->EventsOf(pod, process))
+        if (event->name == job::kDetect) out->Event(*event, 0);
     }
   }
 }
@@ -294,7 +307,7 @@ std::string TimelineNotes(const JobTrace& trace) {
 }
 
 std::string ChromeText(const JobTrace& trace) {
-  ChromeWriter out;
+  ChromeWriter out(trace);
   struct Place {
     const PodTrace* pod;
     const TraceWorker* worker;

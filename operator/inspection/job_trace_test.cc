@@ -159,13 +159,46 @@ TEST(JobTraceTest, TheFileHasAProcessForEachRankAndTheCoordinatorsChanges) {
     }
     detections += event["name"] == "detect" ? 1 : 0;
     moments += event["ph"] == "i" ? 1 : 0;
-    if (event["ph"] == "X") EXPECT_GT(event["dur"], 0);
+    if (event["ph"] == "X") {
+      EXPECT_GT(event["dur"], 0);
+    }
   }
   EXPECT_THAT(processes, ElementsAre("0 changes, as the sidecar of p0 saw them", "1 rank 0: p0",
                                      "2 rank 1: p1"));
   EXPECT_EQ(decisions, 1) << "of the coordinator alone";
   EXPECT_EQ(detections, 2) << "which only the pod knows whose worker died";
   EXPECT_EQ(moments, 1);
+}
+
+TEST(JobTraceTest, EventsOfAProcessThatManyWorkersClaimAreInTheFileOnce) {
+  Pod pod("p0", 0, "m");
+  pod.Event(0, 10, "ALLREDUCE", 200, 40, {{"bytes", 4}});
+  for (int slot = 1; slot < 100; ++slot)
+    pod.document_["ringmaster"]["workers"].push_back({{"slot", slot}, {"rank", slot}});
+  const Json file = Json::parse(ChromeText(LayTogether({pod.Read()})));
+  int processes = 0, operations = 0;
+  for (const Json& event : file["traceEvents"]) {
+    processes += event["name"] == "process_name" ? 1 : 0;
+    operations += event["name"] == "ALLREDUCE" ? 1 : 0;
+  }
+  EXPECT_EQ(processes, 101) << "of each worker, and the sidecar's own";
+  EXPECT_EQ(operations, 1) << "else a small answer makes a file of any length";
+}
+
+TEST(JobTraceTest, ANumberThatDoesNotFitIsAbsent) {
+  const auto trace = ParsePodTrace(Json::parse(R"({
+      "ringmaster": {"workers": [{"rank": 4294967296, "slot": -4294967295, "process": 1e300}]},
+      "traceEvents": [{"ph": "i", "pid": 4294967297,
+                       "args": {"bytes": 18446744073709551615, "number": 7}}]})"));
+  ASSERT_TRUE(trace);
+  ASSERT_EQ(trace->workers.size(), 1u);
+  EXPECT_EQ(trace->workers[0].rank, -1);
+  EXPECT_EQ(trace->workers[0].slot, 0);
+  EXPECT_EQ(trace->workers[0].process, 0);
+  ASSERT_EQ(trace->events.size(), 1u);
+  EXPECT_EQ(trace->events[0].process, 0);
+  EXPECT_FALSE(trace->events[0].Number("bytes"));
+  EXPECT_EQ(trace->events[0].Number("number"), 7);
 }
 
 TEST(JobTraceTest, WhatIsNoTimelineIsNoneAndNonsenseInOneIsLeftOut) {

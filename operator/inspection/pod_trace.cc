@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "common/fields/fields.h"
 #include "operator/inspection/sidecar_fields.h"
@@ -24,6 +25,11 @@ double Time(const Json& event, const char* name) {
   return std::isfinite(time) && time >= 0 && time < kLatest ? time : 0;
 }
 
+bool FitsInteger(const Json& value) {
+  if (value.is_number_unsigned()) return std::in_range<std::int64_t>(value.get<std::uint64_t>());
+  return value.is_number_integer();
+}
+
 void AddName(const Json& event, PodTrace* trace) {
   if (trace->rows.size() + trace->names.size() >= kMostRows) return;
   const std::string what = fields::Text(event, "name");
@@ -40,7 +46,7 @@ void AddEvent(const Json& event, PodTrace* trace) {
   read.at_us = Time(event, "ts");
   read.took_us = Time(event, "dur");
   for (const auto& [name, value] : fields::Object(event, "args").items()) {
-    if (value.is_number_integer() && read.numbers.size() < kMostNumbers)
+    if (FitsInteger(value) && read.numbers.size() < kMostNumbers)
       read.numbers.emplace_back(ValueName(name), value.get<std::int64_t>());
   }
   const Json& args = fields::Object(event, "args");

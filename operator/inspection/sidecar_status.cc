@@ -62,12 +62,30 @@ void ParseView(const Json& view, SidecarStatus* out) {
   });
 }
 
+void Shorten(std::vector<std::string>* texts) {
+  for (std::string& text : *texts) text = ShortText(std::move(text));
+}
+
 // The newest ones, which come last.
 std::vector<job::Rebuild> ParseRebuilds(const Json& list) {
   std::vector<job::Rebuild> rebuilds;
-  for (size_t i = list.size() - std::min(kMostRebuilds, list.size()); i < list.size(); ++i)
-    if (auto rebuild = job::RebuildFromJson(list[i])) rebuilds.push_back(std::move(*rebuild));
+  for (size_t i = list.size() - std::min(kMostRebuilds, list.size()); i < list.size(); ++i) {
+    auto rebuild = job::RebuildFromJson(list[i]);
+    if (!rebuild) continue;
+    rebuild->reason = ShortText(std::move(rebuild->reason));
+    for (auto* names : {&rebuild->members, &rebuild->left, &rebuild->joined}) Shorten(names);
+    rebuilds.push_back(std::move(*rebuild));
+  }
   return rebuilds;
+}
+
+std::vector<job::Stall> ParseStalls(const Json& list) {
+  std::vector<job::Stall> stalls = job::StallsFromJson(list);
+  for (job::Stall& stall : stalls) {
+    stall.tensor = ShortText(std::move(stall.tensor));
+    Shorten(&stall.pods);
+  }
+  return stalls;
 }
 
 WorkerStatus ParseWorker(const Json& w) {
@@ -108,7 +126,7 @@ std::optional<SidecarStatus> ParseSidecarStatus(const Json& text) {
     if (slot.is_number_integer()) status.missing_slots.push_back(slot.get<int>());
   });
   status.operator_connected = fields::Flag(text, "operatorConnected", true);
-  status.stalls = job::StallsFromJson(fields::Member(text, "stalls"));
+  status.stalls = ParseStalls(fields::Member(text, "stalls"));
   ForFirst(fields::List(text, "brokenLinks"), kMostEntries, [&](const Json& link) {
     status.broken_links.push_back(
         {TextOf(link, "pod"), Int(link, "breaks"), fields::Flag(link, "kept")});

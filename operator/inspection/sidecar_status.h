@@ -29,7 +29,7 @@ struct WorkerStatus {
   bool takes_state = true;
 };
 
-struct RankStatus {
+struct RankHolder {
   std::string pod;
   int slot = 0;
   uint64_t incarnation = 0;
@@ -49,7 +49,7 @@ struct SidecarStatus {
   std::string state;
   uint64_t epoch = 0;
   std::string view_reason;
-  std::vector<RankStatus> ranks;  // ranks of the view, in order
+  std::vector<RankHolder> ranks;  // ranks of the view, in order
   std::vector<std::string> pods;  // pods of the view
   std::vector<WorkerStatus> workers;
   std::vector<job::WorkerExit> exits;

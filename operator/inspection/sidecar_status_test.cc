@@ -26,6 +26,23 @@ TEST(SidecarStatusTest, AnswersOfAnotherShapeDoNotThrow) {
   EXPECT_EQ(status->ranks.at(0).pod, "");
 }
 
+TEST(SidecarStatusTest, NoTextOfAPodControlsTheTerminal) {
+  const std::string evil = "\x1b]0;title\x07" + std::string(300, 'x');
+  const Json answer = {
+      {"pod", {{"name", "p"}}},
+      {"stalls", {{{"tensor", evil}, {"asked", 1}, {"missing", {1}}, {"pods", {evil}}}}},
+      {"rebuilds", {{{"epoch", 7}, {"reason", evil}, {"members", {evil}}, {"left", {evil}}}}}};
+  const auto status = ParseSidecarStatus(answer);
+  ASSERT_TRUE(status.has_value());
+  const job::Stall& stall = status->stalls.at(0);
+  const job::Rebuild& rebuild = status->rebuilds.at(0);
+  for (const std::string& text : {stall.tensor, stall.pods.at(0), rebuild.reason,
+                                  rebuild.members.at(0), rebuild.left.at(0)}) {
+    EXPECT_TRUE(text.starts_with("?]0;title?x")) << text;
+    EXPECT_LE(text.size(), 253u);
+  }
+}
+
 TEST(SidecarStatusTest, OfAnAnswerThatIsTooMuchOnlySoMuchIsKept) {
   const std::string long_text(100'000, 'x');
   Json much = {{"pod", {{"name", long_text}}}, {"state", long_text}};

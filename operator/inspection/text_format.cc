@@ -17,6 +17,14 @@ std::string Counted(size_t n, const char* noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 
+std::string FirstFew(const std::vector<std::string>& words) {
+  constexpr size_t kMost = 4;
+  std::string text;
+  for (size_t i = 0; i < words.size() && i < kMost; ++i) text += (i ? ", " : "") + words[i];
+  if (words.size() > kMost) text += fmt::format(" and {} more", words.size() - kMost);
+  return text;
+}
+
 std::string Milliseconds(double seconds) {
   if (seconds >= 1) return fmt::format("{:.1f} s", seconds);
   return fmt::format("{:.0f} ms", seconds * 1e3);

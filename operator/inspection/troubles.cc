@@ -166,14 +166,19 @@ std::string TroubleText(const Trouble& trouble, api::Time now) {
                      trouble.since.empty() ? "" : ",", For(trouble.since, now));
 }
 
+bool IsWell(const Json& pod, const Inspection& found) {
+  const std::string phase = fields::TextAt(pod, "/status/phase");
+  const bool usual = phase == "Running" || phase == "Succeeded";
+  return usual && fields::TextAt(pod, "/metadata/deletionTimestamp").empty() &&
+         PartsOf(pod, found).empty();
+}
+
 std::vector<std::string> PodTroubles(const Inspection& found, api::Time now) {
   std::vector<std::string> lines;
   for (const Json& pod : found.pods) {
-    const auto parts = PartsOf(pod, found);
-    const std::string phase = Phase(pod, now);
-    if (parts.empty() && (phase == "Running" || phase == "Succeeded")) continue;
-    std::string line = fields::TextAt(pod, "/metadata/name") + "  " + phase;
-    for (const std::string& part : parts) line += "; " + part;
+    if (IsWell(pod, found)) continue;
+    std::string line = fields::TextAt(pod, "/metadata/name") + "  " + Phase(pod, now);
+    for (const std::string& part : PartsOf(pod, found)) line += "; " + part;
     lines.push_back(std::move(line));
   }
   return lines;

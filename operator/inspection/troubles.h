@@ -24,6 +24,8 @@ std::vector<Trouble> TroublesOf(const nlohmann::json& job);
 // "0 of 2 pods ready, ... (WaitingForInit, for 4s)"
 std::string TroubleText(const Trouble& trouble, api::Time now);
 
+// Whether nothing is wrong with a pod of the job.
+bool IsWell(const nlohmann::json& pod, const Inspection& found);
 // A line for each pod with a problem.
 std::vector<std::string> PodTroubles(const Inspection& found, api::Time now);
 

@@ -14,7 +14,7 @@ constexpr int kReadTries = 3;
 constexpr milliseconds kFirstPause{100};
 constexpr milliseconds kShortestWait{100};
 // Lists may have many objects; http_connection.cc has limited the bytes.
-constexpr fields::Limits kAnswerLimits{.bytes = 1u << 30, .depth = 128};
+constexpr fields::ParseLimits kAnswerLimits{.bytes = 1u << 30, .depth = 128};
 
 Error Prefixed(const CallContext& context, Error error) {
   error.message = context.text + ": " + error.message;

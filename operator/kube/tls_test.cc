@@ -127,6 +127,28 @@ TEST_F(TlsTest, AnotherAuthoritysServerIsRefused) {
   EXPECT_THAT(Refusal(config), HasSubstr("is not signed by one of this machine's authorities"));
 }
 
+// During its life this machine's own authorities are those of the file.
+class MachinesAuthorities {
+ public:
+  MachinesAuthorities(const std::filesystem::path& file, const std::string& pem) {
+    std::ofstream(file) << pem;
+    setenv("SSL_CERT_FILE", file.c_str(), 1);
+  }
+  ~MachinesAuthorities() { unsetenv("SSL_CERT_FILE"); }
+};
+
+TEST_F(TlsTest, TheMachinesAuthoritiesAreTrustedOnlyWhereNoneIsConfigured) {
+  const Authority machines("an authority of the machine");
+  const MachinesAuthorities installed(dir_ / "machine.pem", machines.pem());
+  ScriptedServer::Options options;
+  options.certificate = machines.Issue();
+  Serve(options, AnswerOk);
+  EXPECT_THAT(Refusal(Config()), HasSubstr("is not signed by the configured"));
+  ClientConfig config = Config();
+  config.ca_pem.clear();
+  EXPECT_EQ(Refusal(config), "");
+}
+
 TEST_F(TlsTest, AServerThatSendsItsChainIsTrustedByTheRoot) {
   Authority between = authority_.Intermediate("between");
   ScriptedServer::Options options;

@@ -16,15 +16,6 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMostPastValues = 8;  // as many as a sidecar keeps
 
-// The sidecar that knows most of the job: the coordinator of the newest view.
-const inspection::SidecarStatus* Teller(const inspection::Inspection& look) {
-  const inspection::SidecarStatus* teller = nullptr;
-  for (const auto& [pod, status] : look.answers) {
-    if (teller == nullptr || inspection::KnowsMore(status, *teller)) teller = &status;
-  }
-  return teller;
-}
-
 std::string StateOf(const Json& job) {
   const std::string state = fields::TextAt(job, "/status/state");
   return state.empty() ? "Pending" : state;
@@ -81,7 +72,7 @@ Json PaceOf(const inspection::RankTimes& times) {
 
 Json Sample(const inspection::Inspection& look, const std::vector<inspection::RankTimes>& ranks,
             std::size_t most_ranks, std::int64_t unix_ms) {
-  const inspection::SidecarStatus* teller = Teller(look);
+  const inspection::SidecarStatus* teller = inspection::Teller(look);
   Json computes = Json::array(), paces = Json::array();
   uint64_t step = teller == nullptr ? 0 : teller->step;
   double samples_per_second = 0;
@@ -139,7 +130,7 @@ void JobHistory::Add(inspection::Inspection now, std::int64_t unix_ms) {
     ranks_.push_back(RankJson(times));
   }
   straggler_ = StragglerJson(ranks);
-  if (const inspection::SidecarStatus* teller = Teller(now); teller != nullptr)
+  if (const inspection::SidecarStatus* teller = inspection::Teller(now); teller != nullptr)
     changes_ = Changes(*teller, limits_.changes);
   samples_.push_back(Sample(now, ranks, limits_.ranks, unix_ms));
   if (samples_.size() > limits_.samples) samples_.pop_front();
@@ -183,7 +174,7 @@ Json Summary(const Json& job) {
 }
 
 Json JobHistory::Now() const {
-  const inspection::SidecarStatus* teller = Teller(last_);
+  const inspection::SidecarStatus* teller = inspection::Teller(last_);
   Json pods = Json::array();
   for (const Json& pod : last_.pods) {
     pods.push_back({{"name", fields::TextAt(pod, "/metadata/name")},
@@ -196,6 +187,9 @@ Json JobHistory::Now() const {
   now["ranks"] = ranks_;
   now["straggler"] = straggler_;
   now["changes"] = changes_;
+  const Json& status = fields::Member(last_.job, "status");
+  for (const char* count : {"stepsLost", "restartsFromCheckpoint"})
+    now[count] = fields::Integer(status, count);
   return now;
 }
 

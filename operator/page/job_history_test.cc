@@ -90,6 +90,19 @@ TEST(JobHistoryTest, TheChangesComeFromTheNewestViewTheLatestFirst) {
   EXPECT_EQ(changes[1]["reason"], "Bootstrap");
 }
 
+// After a restart from the checkpoint no sidecar is left that has seen what was lost.
+TEST(JobHistoryTest, WhatWasLostInAllIsTheStatusOfTheJobsNotTheSumOfTheListedChanges) {
+  JobHistory history({});
+  Inspection look = Look(1, {});
+  history.Add(look, 1000);
+  EXPECT_EQ(history.Now()["stepsLost"], 0);
+  look.job["status"]["stepsLost"] = 40;
+  look.job["status"]["restartsFromCheckpoint"] = 1;
+  history.Add(look, 2000);
+  EXPECT_EQ(history.Now()["stepsLost"], 40);
+  EXPECT_EQ(history.Now()["restartsFromCheckpoint"], 1);
+}
+
 TEST(JobHistoryTest, KeepsTheNewestSamplesAndTheFirstRanks) {
   JobHistory history({.samples = 2, .ranks = 1});
   for (int i = 1; i <= 3; ++i) history.Add(Look(1, {}), i);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/fields/fields.h"
+#include "operator/api/object_key.h"
 #include "operator/page/waiting_line.h"
 
 namespace ringmaster::page {
@@ -18,10 +19,6 @@ std::int64_t NowUnixMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-std::string KeyOf(const Json& job) {
-  return fields::TextAt(job, "/metadata/namespace") + "/" + fields::TextAt(job, "/metadata/name");
 }
 
 }  // namespace
@@ -71,11 +68,11 @@ void Observatory::LookAtAll(const std::stop_token& stop) {
     error_ = jobs ? "" : jobs.error();
     if (!jobs) return;
     listed_.clear();
-    for (const Json& job : *jobs) listed_[KeyOf(job)] = Summary(job);
+    for (const Json& job : *jobs) listed_[api::KeyOf(job)] = Summary(job);
     line_ = std::move(line);
   }
   std::set<std::string> there;
-  for (const Json& job : *jobs) there.insert(KeyOf(job));
+  for (const Json& job : *jobs) there.insert(api::KeyOf(job));
   MarkGone(there);
   for (Json& job : Chosen(std::move(*jobs))) {
     if (stop.stop_requested()) return;
@@ -100,7 +97,8 @@ std::vector<Json> Observatory::Chosen(std::vector<Json> jobs) {
   const auto oldest = Clock::now() - options_.asked_within;
   std::erase_if(asked_, [&](const auto& asked) { return asked.second < oldest; });
   std::erase_if(jobs_, [&](const auto& job) REQUIRES(mu_) { return asked_.count(job.first) == 0; });
-  std::erase_if(jobs, [&](const Json& job) REQUIRES(mu_) { return asked_.count(KeyOf(job)) == 0; });
+  std::erase_if(jobs,
+                [&](const Json& job) REQUIRES(mu_) { return asked_.count(api::KeyOf(job)) == 0; });
   return jobs;
 }
 
@@ -129,13 +127,13 @@ void Observatory::MarkGone(const std::set<std::string>& there) {
 bool Observatory::WantsPast(const inspection::Inspection& look) const {
   if (look.answers.empty()) return false;
   sync::MutexLock lock(&mu_);
-  const auto found = jobs_.find(KeyOf(look.job));
+  const auto found = jobs_.find(api::KeyOf(look.job));
   return found == jobs_.end() || !found->second.has_past ||
          found->second.uid != fields::TextAt(look.job, "/metadata/uid");
 }
 
 void Observatory::Keep(inspection::Inspection look, const Json& past) {
-  const std::string key = KeyOf(look.job);
+  const std::string key = api::KeyOf(look.job);
   const std::string uid = fields::TextAt(look.job, "/metadata/uid");
   sync::MutexLock lock(&mu_);
   auto found = jobs_.find(key);

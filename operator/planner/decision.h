@@ -2,12 +2,15 @@
 // does no harm.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -82,16 +85,38 @@ struct ViewDecidedNotice {
     return membership::EpochOf(a.view) == membership::EpochOf(b.view);
   }
 };
+
+// Lists of pods are shared by the notices to all sidecars: a thousand sidecars that hear of a
+// thousand pods hold one list. Never null.
+using Uids = std::shared_ptr<const std::vector<std::string>>;
+struct GonePod {
+  std::string uid;
+  std::string reason;  // "PodGone", or the proof of its death
+  friend auto operator<=>(const GonePod&, const GonePod&) = default;
+};
+using GonePods = std::shared_ptr<const std::vector<GonePod>>;  // sorted
+
+template <class T>
+bool SameList(const std::shared_ptr<const std::vector<T>>& a,
+              const std::shared_ptr<const std::vector<T>>& b) {
+  return a == b || *a == *b;
+}
+
 struct DrainNotice {
-  std::vector<std::string> pod_uids;
+  Uids pod_uids;
   std::string reason;
   std::int64_t deadline_unix_ms = 0;
-  friend bool operator==(const DrainNotice&, const DrainNotice&) = default;
+  friend bool operator==(const DrainNotice& a, const DrainNotice& b) {
+    return a.reason == b.reason && a.deadline_unix_ms == b.deadline_unix_ms &&
+           SameList(a.pod_uids, b.pod_uids);
+  }
 };
-struct PodGoneNotice {
-  std::string pod_uid;
-  std::string reason;  // "PodGone", or the proof of its death
-  friend bool operator==(const PodGoneNotice&, const PodGoneNotice&) = default;
+// All members of the view that are gone.
+struct PodsGoneNotice {
+  GonePods pods;
+  friend bool operator==(const PodsGoneNotice& a, const PodsGoneNotice& b) {
+    return SameList(a.pods, b.pods);
+  }
 };
 struct TargetNotice {
   std::uint32_t min_pods = 0;
@@ -107,8 +132,16 @@ struct RecoverNotice {
   bool fresh_workers = false;
   friend bool operator==(const RecoverNotice&, const RecoverNotice&) = default;
 };
-using Notice = std::variant<ViewDecidedNotice, DrainNotice, PodGoneNotice, TargetNotice,
+using Notice = std::variant<ViewDecidedNotice, DrainNotice, PodsGoneNotice, TargetNotice,
                             FinishNotice, RecoverNotice>;
+
+inline Uids UidsOf(std::vector<std::string> uids) {
+  return std::make_shared<const std::vector<std::string>>(std::move(uids));
+}
+inline PodsGoneNotice PodsGoneOf(std::vector<GonePod> pods) {
+  std::sort(pods.begin(), pods.end());
+  return {std::make_shared<const std::vector<GonePod>>(std::move(pods))};
+}
 
 struct PodNotice {
   std::string pod_uid;
@@ -135,6 +168,9 @@ struct Decision {
   // Everything that each sidecar should know by now; the registry sends only what is new.
   std::vector<PodNotice> notices;
   std::vector<PodDelete> deletes;
+  // `status` counts the deletes as one act: none of them may be left to the next look, which would
+  // count a second act.
+  bool deletes_are_one = false;
   std::vector<PodAdmit> admits;
   std::vector<PodCreate> creates;
   // This many of the granted creates must succeed: with fewer pods the job can't train. If the API
@@ -143,6 +179,9 @@ struct Decision {
   std::vector<PodDelete> useless_alone;
   std::vector<PodRelease> releases;
   bool delete_job = false;
+  // Nothing else is done before `status` is written: who was told that all leave can't be called
+  // back, and whoever decides next must know of it.
+  bool status_first = false;
   api::Status status;
   std::size_t exits_counted = 0;  // this many of Snapshot::exits are counted in `status`
   std::vector<Event> events;      // to be emitted after the status has been written

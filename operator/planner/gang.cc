@@ -224,6 +224,7 @@ bool GiveBack(const Snapshot& in, const JobState& state, PodSets& pods, Decision
                            stuck == nullptr         ? scheduled->message
                            : stuck->waiting.empty() ? "no scheduler has looked at it"
                                                     : stuck->waiting));
+  out.deletes_are_one = true;
   for (const PodFacts* pod : started) {
     std::erase(pods.active, pod);
     out.deletes.push_back({pod->name, pod->uid, "GivenBack"});

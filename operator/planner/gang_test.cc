@@ -104,6 +104,7 @@ TEST_F(GiveBackTest, WhatDoesNotAllFindANodeIsGivenBackAfterAWhile) {
   in_.now += std::chrono::seconds(60);
   const Decision decision = Plan(in_);
   EXPECT_EQ(decision.deletes.size(), 4u) << "also those that hold a place";
+  EXPECT_TRUE(decision.deletes_are_one) << "the status counts them as one";
   EXPECT_TRUE(decision.creates.empty());
   EXPECT_EQ(decision.status.times_given_back, 1);
   ASSERT_FALSE(decision.events.empty());

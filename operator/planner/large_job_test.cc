@@ -57,6 +57,20 @@ TEST(LargeJobTest, ProofsAreKeptAThousandAtATimeAndTheOthersStayOnTheirPods) {
   EXPECT_EQ(out.releases.size(), 2300u);
 }
 
+TEST(LargeJobTest, WhatIsToBeToldGrowsWithTheSidecarsAndNotWithThoseThatAreGone) {
+  constexpr int kPods = 2000, kGone = 1200;
+  World world = Training(kPods);
+  for (int i = 0; i < kGone; ++i) {
+    PodFacts& pod = world.in.pods[i];
+    pod.deleting = pod.all_terminated = pod.proven_dead = pod.has_finalizer = true;
+    pod.proof = "terminated";
+    pod.delete_at = world.in.now;
+    world.in.sidecars[i].connected = false;
+  }
+  const Decision out = Plan(world.in);
+  EXPECT_LT(out.notices.size(), 4u * (kPods - kGone));
+}
+
 TEST(LargeJobTest, EndsAreCountedAThousandAtATimeUntilAllAre) {
   World world = Training(2500);
   world.in.job.spec.run_policy.backoff_limit = 100;

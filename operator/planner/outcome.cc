@@ -375,6 +375,9 @@ void EvaluateStartAgain(const Snapshot& in, JobState& state, DecisionDraft& out)
 void CleanUp(const Snapshot& in, const JobState& state, DecisionDraft& out) {
   const bool ended = state.outcome.ended();
   if (!ended && !state.suspended) return;
+  // The sidecars are told that all leave before the kubelets hear of it, which tell each pod for
+  // itself: a pod that knew of its own end alone would leave a step before the others.
+  if (!ended && in.view != nullptr && !IsWrittenThatAllLeave(in, state)) return;
   const api::CleanPodPolicy policy = in.job.spec.run_policy.clean_pod_policy;
   const bool all = state.suspended || policy == api::CleanPodPolicy::kAll;
   if (!ended || policy != api::CleanPodPolicy::kNone) {

@@ -397,6 +397,7 @@ TEST(CleanUpTest, SuspensionTakesEndedPodsTooAndNobodyTwice) {
   world.End(1, PodPhase::kFailed, 137);
   world.Pod(2).deleting = true;
   world.in.job.spec.run_policy.suspend = true;
+  world.in.job.status = Plan(world.in).status;
   const Decision out = Plan(world.in);
   EXPECT_THAT(Deleted(out), ElementsAre("digits-worker-0", "digits-worker-1"));
   EXPECT_THAT(out.creates, IsEmpty());
@@ -405,7 +406,7 @@ TEST(CleanUpTest, SuspensionTakesEndedPodsTooAndNobodyTwice) {
     const auto* drain = std::get_if<DrainNotice>(&notice.notice);
     ASSERT_NE(drain, nullptr);
     EXPECT_EQ(drain->reason, "Suspended");
-    EXPECT_THAT(drain->pod_uids, testing::IsSupersetOf({"uid-0", "uid-2"}));
+    EXPECT_THAT(*drain->pod_uids, testing::IsSupersetOf({"uid-0", "uid-2"}));
     EXPECT_GT(drain->deadline_unix_ms, 0);
   }
 }

@@ -55,6 +55,8 @@ void OfferPods(const Snapshot& in, const PodSets& pods, DecisionDraft& out);
 // All pods of the job leave for a more important one: they are asked for, or some are still there.
 bool GivesAll(const Snapshot& in, DecisionDraft& out);
 void OfferAll(const Snapshot& in, DecisionDraft& out);
+// The status says that all pods leave, suspended or for another job.
+bool IsWrittenThatAllLeave(const Snapshot& in, const JobState& state);
 // Of a job whose pods have all been told to go: some still end.
 bool PodsStillEnd(const Snapshot& in, DecisionDraft& out);
 void SetPreempted(const Snapshot& in, const JobState& state, const PodSets& pods,

@@ -6,8 +6,28 @@
 
 #include "operator/planner/phases.h"
 #include "operator/planner/snapshot_index.h"
+#include "operator/planner/snapshot_queries.h"
 
 namespace ringmaster::planner {
+
+namespace {
+
+// The members of the newest view were told that all leave. Otherwise pods that came afterwards have
+// made that view, and the status could not be written since: only the new lineage is claimed there,
+// with number 0, before it has a view.
+bool WasKnownWhenAllLeft(const Snapshot& in) {
+  const std::uint64_t known = in.job.status.epoch;
+  return membership::EpochNumber(known) != 0 &&
+         membership::EpochLineage(in.view->epoch) <= membership::EpochLineage(known);
+}
+
+// When it was written that the job is suspended: pods that were there then were told to leave.
+std::optional<Time> SuspendedSince(const Snapshot& in) {
+  if (!in.job.status.Is("Suspended")) return std::nullopt;
+  return api::ParseTime(in.job.status.Find("Suspended")->last_transition_time);
+}
+
+}  // namespace
 
 std::string PodName(const std::string& job, int index) {
   return fmt::format("{}-worker-{}", job, index);
@@ -17,7 +37,12 @@ std::string PodName(const std::string& job, int index) {
 // whose time to leave is over is not waited for.
 bool PodsStillEnd(const Snapshot& in, DecisionDraft& out) {
   bool waits = false;
+  const bool told = in.view != nullptr && WasKnownWhenAllLeft(in);
+  const std::optional<Time> suspended = SuspendedSince(in);
   for (const PodFacts& pod : in.pods) {
+    // It leaves because it was told so, and is deleted next.
+    const bool leaves = (told && InView(in, pod.uid)) || (suspended && pod.created <= *suspended);
+    waits = waits || (leaves && !pod.deleting && !pod.ended());
     if (pod.all_terminated || pod.proven_dead || !pod.scheduled || !pod.delete_at) continue;
     if (in.now >= *pod.delete_at) continue;
     out.LookAgainAt(*pod.delete_at);
@@ -43,7 +68,10 @@ Decision Plan(const Snapshot& snapshot) {
   CountEnds(in, state, out);
   EvaluateOutcome(in, state, pods, out);
   CleanUp(in, state, out);
-  if (!state.outcome.ended() && state.suspended) NotifyThatAllLeave(in, state, out);
+  if (!state.outcome.ended() && state.suspended) {
+    NotifyThatAllLeave(in, state, out);
+    out.status_first = !IsWrittenThatAllLeave(in, state);
+  }
   if (state.gives_all) OfferAll(in, out);
   if (!state.outcome.ended() && !state.suspended) {
     if (!GiveBack(in, state, pods, out)) {

@@ -265,7 +265,8 @@ TEST(PlannerTest, AMemberThatVanishedIsReportedToTheOthers) {
   World world = World::Training(3);
   world.Remove(2);
   Decision out = Plan(world.in);
-  EXPECT_THAT(Told<PodGoneNotice>(out), ElementsAre("uid-0", "uid-1"));
+  EXPECT_THAT(Told<PodsGoneNotice>(out), ElementsAre("uid-0", "uid-1"));
+  EXPECT_THAT(Gone(out), ElementsAre(GonePod{"uid-2", "PodGone"}));
   EXPECT_THAT(Created(out), ElementsAre(2));
   EXPECT_EQ(out.status.state, "Rebuilding");
 }
@@ -277,18 +278,15 @@ TEST(PlannerTest, OnlyTerminatedContainersAreProof) {
     world.Pod(2).all_terminated = terminated;
     world.Pod(2).proven_dead = terminated;
     world.in.job.status.proven_dead.clear();
-    for (const PodNotice& sent : Plan(world.in).notices) {
-      if (const auto* gone = std::get_if<PodGoneNotice>(&sent.notice)) {
-        EXPECT_EQ(gone->reason, terminated ? "Terminated" : "PodGone");
-      }
-    }
+    EXPECT_THAT(Gone(Plan(world.in)),
+                ElementsAre(GonePod{"uid-2", terminated ? "Terminated" : "PodGone"}));
   }
 }
 
 TEST(PlannerTest, AMemberWhoseSidecarIsConnectedIsNotGoneThoughTheCacheLacksIt) {
   World world = World::Training(2);
   world.in.pods.pop_back();
-  EXPECT_THAT(Told<PodGoneNotice>(Plan(world.in)), IsEmpty());
+  EXPECT_THAT(Gone(Plan(world.in)), IsEmpty());
 }
 
 TEST(PlannerTest, SucceedsWhenAllPodsOfTheLastViewEndedWithZero) {
@@ -393,17 +391,80 @@ TEST(PlannerTest, SuspendRemovesAllPodsAndResumeMakesThemAgain) {
   World world = World::Training(2);
   world.in.job.spec.run_policy.suspend = true;
   Decision out = Plan(world.in);
-  EXPECT_THAT(Deleted(out), ElementsAre("digits-worker-0", "digits-worker-1"));
+  EXPECT_THAT(Deleted(out), ElementsAre()) << "their sidecars hear first that all leave";
+  EXPECT_EQ(out.notices.size(), 2u);
+  EXPECT_TRUE(out.status_first) << "who hears it leaves, even if the job is resumed meanwhile";
   EXPECT_TRUE(out.status.Is("Suspended"));
   EXPECT_EQ(out.status.state, "Suspended");
   EXPECT_EQ(out.status.world_size, 0);
   world.in.job.status = out.status;
+  EXPECT_FALSE(Plan(world.in).status_first);
+  EXPECT_THAT(Deleted(Plan(world.in)), ElementsAre("digits-worker-0", "digits-worker-1"));
   world.Remove(0).Remove(1);
   world.in.sidecars.clear();
   world.in.job.spec.run_policy.suspend = false;
   out = Plan(world.in);
   EXPECT_THAT(Created(out), ElementsAre(0, 1));
   EXPECT_FALSE(out.status.Is("Suspended"));
+}
+
+TEST(PlannerTest, PodsThatWereToldThatAllLeaveAreDeletedThoughTheJobIsResumed) {
+  World world = World::Training(2);
+  world.in.job.spec.run_policy.suspend = true;
+  world.in.job.status = Plan(world.in).status;
+  world.in.job.spec.run_policy.suspend = false;
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(Deleted(out), ElementsAre("digits-worker-0", "digits-worker-1"));
+  EXPECT_TRUE(out.status.Is("Suspended"));
+}
+
+// Otherwise they would end by themselves, as if their ranks had done all.
+TEST(PlannerTest, PodsThatWereToldToLeaveBeforeTheFirstViewAreDeletedThoughTheJobIsResumed) {
+  World world = World::Training(2);
+  world.in.view = nullptr;
+  world.in.job.spec.run_policy.suspend = true;
+  world.in.job.status = Plan(world.in).status;
+  world.in.job.spec.run_policy.suspend = false;  // and the API server has refused to delete them
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(Deleted(out), ElementsAre("digits-worker-0", "digits-worker-1"));
+  EXPECT_TRUE(out.status.Is("Suspended"));
+}
+
+// The status could not be written since the job was resumed, the record could.
+TEST(PlannerTest, PodsOfAResumedJobTrainOnThoughItsStatusStillSaysSuspended) {
+  World world = World::Training(2);
+  world.in.job.spec.run_policy.suspend = true;
+  world.in.job.status = Plan(world.in).status;
+  world.in.job.spec.run_policy.suspend = false;
+  auto view = *world.in.view;
+  view.epoch = membership::MakeEpoch(2, 1);  // that of pods that were made afterwards
+  world.in.view = std::make_shared<const membership::View>(view);
+  world.in.lineage = 2;
+  for (PodFacts& pod : world.in.pods) pod.created += seconds(10);
+  for (const std::uint64_t known : {world.in.job.status.epoch, membership::MakeEpoch(2, 0)}) {
+    world.in.job.status.epoch = known;
+    const Decision out = Plan(world.in);
+    EXPECT_THAT(Deleted(out), ElementsAre()) << known;
+    EXPECT_FALSE(out.status.Is("Suspended")) << known;
+    EXPECT_EQ(out.status.epoch, view.epoch);
+  }
+}
+
+TEST(PlannerTest, TheStatusNamesNoViewBeforeItIsRecorded) {
+  World world(2);
+  world.Running(0).Running(1).Ready(0).Ready(1);
+  const Decision out = Plan(world.in);
+  ASSERT_NE(out.first_view, nullptr);
+  EXPECT_EQ(out.status.epoch, 0u);
+  EXPECT_EQ(out.status.world_size, 0);
+  EXPECT_TRUE(out.status.ring.empty());
+}
+
+TEST(PlannerTest, PodsInNoViewAreDeletedAtOnceWhenTheJobIsSuspended) {
+  World world = World::Training(2);
+  world.in.view = nullptr;
+  world.in.job.spec.run_policy.suspend = true;
+  EXPECT_THAT(Deleted(Plan(world.in)), ElementsAre("digits-worker-0", "digits-worker-1"));
 }
 
 TEST(PlannerTest, AResumedJobWaitsForThePodsOfBeforeThatStillEnd) {

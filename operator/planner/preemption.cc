@@ -14,6 +14,7 @@
 namespace ringmaster::planner {
 namespace {
 
+constexpr std::size_t kMostJobsNamed = 5;
 constexpr char kPreempted[] = "Preempted";
 // Reasons of the condition of a job that gives up all its pods: they leave; they have left.
 constexpr char kJobLeaves[] = "JobLeaves", kJobWaits[] = "JobWaits";
@@ -144,6 +145,10 @@ bool GivesAll(const Snapshot& in, DecisionDraft& out) {
   return !IsBeingRebuiltFromLoss(in) && !IsAboutToEnd(in) && DemandForAll(in);
 }
 
+bool IsWrittenThatAllLeave(const Snapshot& in, const JobState& state) {
+  return state.gives_all ? HasReason(in, kJobLeaves) : in.job.status.Is("Suspended");
+}
+
 // Until the pods are seen to leave, the admission counts on them only as long as they are offered.
 void OfferAll(const Snapshot& in, DecisionDraft& out) {
   scheduler::Holding holding{.least = LeastTogether(in), .whole = true};
@@ -224,11 +229,19 @@ std::string WhoLeaves(const Snapshot& in) {
     job->second.push_back(leaver.pod);
     if (leaver.whole) whole.insert(leaver.job);
   }
+  const std::size_t jobs = by_job.size();
+  if (jobs > kMostJobsNamed) {
+    std::stable_sort(by_job.begin(), by_job.end(), [](const auto& a, const auto& b) {
+      return a.second.size() > b.second.size();
+    });
+    by_job.resize(kMostJobsNamed);
+  }
   std::string text;
   for (const auto& [job, pods] : by_job) {
     text += fmt::format("{}{} of job {}{}", text.empty() ? "" : ", ", Names(pods), job,
                         whole.count(job) != 0 ? " (all that it has)" : "");
   }
+  if (jobs > by_job.size()) text += fmt::format(" and of {} more jobs", jobs - by_job.size());
   return fmt::format("{} of less important jobs leave{} for it: {}",
                      Plural(in.gang_fit->leavers.size(), "pod"),
                      in.gang_fit->leavers.size() == 1 ? "s" : "", text);

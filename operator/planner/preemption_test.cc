@@ -186,14 +186,13 @@ class WholeJobPlanTest : public testing::Test {
 TEST_F(WholeJobPlanTest, AllItsPodsGoTogetherAndAreToldSo) {
   DemandAll();
   const Decision decision = Look();
-  EXPECT_THAT(Deleted(decision), ElementsAre("digits-worker-0", "digits-worker-1"));
-  EXPECT_EQ(decision.deletes.front().reason, "Preempted");
+  EXPECT_THAT(decision.deletes, IsEmpty()) << "their sidecars hear first that all leave";
   EXPECT_THAT(decision.creates, IsEmpty());
   ASSERT_EQ(decision.notices.size(), 2u);
   for (const PodNotice& notice : decision.notices) {
     ASSERT_TRUE(std::holds_alternative<DrainNotice>(notice.notice));
     const auto& drain = std::get<DrainNotice>(notice.notice);
-    EXPECT_THAT(drain.pod_uids, ElementsAre(World::Uid(0), World::Uid(1)));
+    EXPECT_THAT(*drain.pod_uids, ElementsAre(World::Uid(0), World::Uid(1)));
     EXPECT_EQ(drain.reason, "Preempted");
   }
   EXPECT_TRUE(Preempted().status);
@@ -209,10 +208,16 @@ TEST_F(WholeJobPlanTest, AllItsPodsGoTogetherAndAreToldSo) {
   EXPECT_EQ(decision.status.running_since, "") << "its time begins anew";
   ASSERT_TRUE(decision.holding);
   EXPECT_EQ(decision.holding->pods.size(), 2u) << "the line may not have seen them leave";
+  // What they were told holds, whoever asks for their room.
+  world_.in.demands.clear();
+  const Decision next = Look();
+  EXPECT_THAT(Deleted(next), ElementsAre("digits-worker-0", "digits-worker-1"));
+  EXPECT_EQ(next.deletes.front().reason, "Preempted");
 }
 
 TEST_F(WholeJobPlanTest, ItStandsInLineAgainOnceTheyHaveGone) {
   DemandAll();
+  Look();
   Look();
   world_.in.demands.clear();
   Decision decision = Look();
@@ -270,17 +275,14 @@ TEST_F(WholeJobPlanTest, AJobThatIsSuspendedMeanwhileIsSuspended) {
   EXPECT_FALSE(decision.status.Is("Preempted"));
 }
 
-TEST_F(PreemptionPlanTest, AJobThatOthersMakeRoomForSaysWho) {
+// The pods of a job that others make room for wait.
+Snapshot JobThatNeedsRoom(int replicas) {
   Snapshot in;
   in.now = kNow;
   in.job.name = "high";
   in.job.uid = "high-uid";
-  in.job.spec.worker.replicas = in.job.spec.elastic_policy.min_replicas = 2;
-  in.gang_fit = scheduler::GangFit{.why = "0/1 nodes are available: 1 Insufficient gpu.",
-                                   .leavers = {{"ns/low", "low-worker-1", true},
-                                               {"ns/mid", "mid-worker-7"},
-                                               {"ns/mid", "mid-worker-6"}}};
-  for (const int i : {0, 1}) {
+  in.job.spec.worker.replicas = in.job.spec.elastic_policy.min_replicas = replicas;
+  for (int i = 0; i < replicas; ++i) {
     PodFacts pod;
     pod.index = i;
     pod.name = PodName("high", i);
@@ -288,6 +290,15 @@ TEST_F(PreemptionPlanTest, AJobThatOthersMakeRoomForSaysWho) {
     pod.gated = true;
     in.pods.push_back(pod);
   }
+  return in;
+}
+
+TEST_F(PreemptionPlanTest, AJobThatOthersMakeRoomForSaysWho) {
+  Snapshot in = JobThatNeedsRoom(2);
+  in.gang_fit = scheduler::GangFit{.why = "0/1 nodes are available: 1 Insufficient gpu.",
+                                   .leavers = {{"ns/low", "low-worker-1", true},
+                                               {"ns/mid", "mid-worker-7"},
+                                               {"ns/mid", "mid-worker-6"}}};
   const std::string leavers =
       "3 pods of less important jobs leave for it: low-worker-1 of job ns/low (all that it "
       "has), mid-worker-7, mid-worker-6 of job ns/mid";
@@ -308,6 +319,19 @@ TEST_F(PreemptionPlanTest, AJobThatOthersMakeRoomForSaysWho) {
   in.gang_fit->fit = 2;
   in.gang_fit->leavers.clear();
   EXPECT_EQ(Plan(in).status.Find("Scheduled")->reason, "WaitingForPods");
+}
+
+TEST_F(PreemptionPlanTest, OfManyJobsThatMakeRoomTheLargestAreNamed) {
+  Snapshot in = JobThatNeedsRoom(1);
+  in.gang_fit = scheduler::GangFit{.why = "0/1 nodes are available: 1 Insufficient gpu."};
+  for (int i = 0; i < 1000; ++i) {
+    in.gang_fit->leavers.push_back({"ns/j" + std::to_string(i), "p-" + std::to_string(i)});
+  }
+  in.gang_fit->leavers.push_back({"ns/j999", "q"});
+  const api::Condition scheduled = *Plan(in).status.Find("Scheduled");
+  EXPECT_THAT(scheduled.message, HasSubstr("1001 pods of less important jobs leave for it: p-999"));
+  EXPECT_THAT(scheduled.message, HasSubstr(" and of 995 more jobs"));
+  EXPECT_LT(scheduled.message.size(), 500u);
 }
 
 }  // namespace

@@ -256,10 +256,7 @@ TEST(ReleaseTest, AMembersProofIsInTheStatusBeforeItsObjectGoes) {
   world.Remove(2);
   out = Plan(world.in);
   EXPECT_THAT(out.status.proven_dead, ElementsAre("uid-2")) << "the proof outlives the object";
-  for (const PodNotice& sent : out.notices) {
-    const auto* gone = std::get_if<PodGoneNotice>(&sent.notice);
-    EXPECT_TRUE(gone == nullptr || gone->reason != "PodGone");
-  }
+  for (const GonePod& gone : Gone(out)) EXPECT_NE(gone.reason, "PodGone");
   world.Members(4, {0, 1});
   EXPECT_THAT(Plan(world.in).status.proven_dead, IsEmpty()) << "nobody will ask for it any more";
 }

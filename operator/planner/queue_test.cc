@@ -121,7 +121,7 @@ TEST_F(QueueTest, PodsThatAllGoAreToldSoThatTheyLeaveAtTheSameStep) {
   for (const PodNotice& notice : decision.notices) {
     const auto* drain = std::get_if<DrainNotice>(&notice.notice);
     ASSERT_NE(drain, nullptr);
-    EXPECT_THAT(drain->pod_uids, testing::ElementsAre("uid-0", "uid-1"));
+    EXPECT_THAT(*drain->pod_uids, testing::ElementsAre("uid-0", "uid-1"));
     EXPECT_EQ(drain->reason, "EvictedByQueue");
     EXPECT_EQ(drain->deadline_unix_ms, std::chrono::duration_cast<std::chrono::milliseconds>(
                                            (in_.now + std::chrono::seconds(30)).time_since_epoch())

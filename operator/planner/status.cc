@@ -187,6 +187,8 @@ void SetRing(const Snapshot& in, const JobState& state, DecisionDraft& out) {
   api::Status& status = out.status;
   const membership::ViewPtr& view = in.view;
   if (state.suspended) {
+    // Its members are told that all leave (PodsStillEnd).
+    if (view != nullptr) status.epoch = std::max(status.epoch, view->epoch);
     status.world_size = status.ring_omitted = 0;
     status.ring.clear();
     return;

@@ -121,8 +121,9 @@ void NotifyDrains(const Snapshot& in, const PodSets& pods, Notices& notices) {
   for (const PodFacts* pod : pods.leaving) {
     // The pod is not marked yet, so it has no deadline; the next reconcile will have one.
     if (!pod->drain_since && !pod->deleting) continue;
-    const DrainNotice drain{
-        {pod->uid}, pod->drain_reason.empty() ? "Deleted" : pod->drain_reason, LeaveBy(*pod)};
+    const DrainNotice drain{UidsOf({pod->uid}),
+                            pod->drain_reason.empty() ? "Deleted" : pod->drain_reason,
+                            LeaveBy(*pod)};
     const std::string coordinator = in.view == nullptr ? "" : in.view->coordinator;
     if (coordinator != pod->uid) notices.Of(coordinator, drain);
     notices.Of(pod->uid, drain);
@@ -131,15 +132,15 @@ void NotifyDrains(const Snapshot& in, const PodSets& pods, Notices& notices) {
 
 void NotifyGone(const Snapshot& in, Notices& notices) {
   if (in.view == nullptr) return;
+  std::vector<GonePod> gone;
   for (const membership::Pod& pod : in.view->pods) {
     if (!IsGone(in, pod.uid)) continue;
     const PodFacts* facts = FindPod(in, pod.uid);
     const bool proof = IsProvenDead(in, pod.uid);
     const bool by_kubelet = facts == nullptr || facts->all_terminated;
-    notices.All(PodGoneNotice{pod.uid, !proof       ? "PodGone"
-                                       : by_kubelet ? "Terminated"
-                                                    : facts->proof});
+    gone.push_back({pod.uid, !proof ? "PodGone" : by_kubelet ? "Terminated" : facts->proof});
   }
+  notices.All(PodsGoneOf(std::move(gone)));
 }
 
 // Records the address at which people and the command line find the sidecar.
@@ -188,21 +189,20 @@ void MakeView(const Snapshot& in, const JobState& state, const PodSets& pods, De
 }
 
 void NotifyThatAllLeave(const Snapshot& in, const JobState& state, DecisionDraft& out) {
-  DrainNotice drain{.reason = SuspendedReason(in, state)};
+  std::vector<std::string> uids;
   if (in.view != nullptr) {
-    for (const membership::Pod& member : in.view->pods) drain.pod_uids.push_back(member.uid);
+    for (const membership::Pod& member : in.view->pods) uids.push_back(member.uid);
   }
   std::optional<std::int64_t> first;
   for (const PodFacts& pod : in.pods) {
     if (pod.ended()) continue;
-    if (!InView(in, pod.uid)) drain.pod_uids.push_back(pod.uid);
+    if (!InView(in, pod.uid)) uids.push_back(pod.uid);
     const auto grace = std::chrono::seconds(pod.grace_seconds);
     const std::int64_t end = pod.delete_at ? LeaveBy(pod) : UnixMs(in.now + grace);
     first = std::min(first.value_or(end), end);
   }
   if (!first) return;
-  drain.deadline_unix_ms = *first;
-  Notices(in, out).All(drain);
+  Notices(in, out).All(DrainNotice{UidsOf(std::move(uids)), SuspendedReason(in, state), *first});
 }
 
 void NotifySidecars(const Snapshot& in, const JobState& state, const PodSets& pods,

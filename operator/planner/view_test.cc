@@ -138,16 +138,15 @@ TEST(NotifyDrainsTest, ADeletionIsItsOwnReason) {
 TEST(NotifyGoneTest, TheReasonSaysWhatIsKnown) {
   World world = World::Training(2);
   world.End(1, PodPhase::kFailed, 137);
-  EXPECT_EQ(Notices<PodGoneNotice>(Plan(world.in)).at(0).reason, "Terminated");
+  EXPECT_EQ(Gone(Plan(world.in)).at(0).reason, "Terminated");
   world.Pod(1).all_terminated = false;
   world.Pod(1).proof = "its node has rebooted";
-  EXPECT_EQ(Notices<PodGoneNotice>(Plan(world.in)).at(0).reason, "its node has rebooted");
+  EXPECT_EQ(Gone(Plan(world.in)).at(0).reason, "its node has rebooted");
   world.Pod(1).proven_dead = false;
-  EXPECT_EQ(Notices<PodGoneNotice>(Plan(world.in)).at(0).reason, "PodGone");
+  EXPECT_EQ(Gone(Plan(world.in)).at(0).reason, "PodGone");
   world.in.job.status.proven_dead = {"uid-1"};
   world.Remove(1);
-  EXPECT_EQ(Notices<PodGoneNotice>(Plan(world.in)).at(0).reason, "Terminated")
-      << "as the status remembers it";
+  EXPECT_EQ(Gone(Plan(world.in)).at(0).reason, "Terminated") << "as the status remembers it";
 }
 
 TEST(NotifyTargetTest, SaysHowManyThereMayBe) {

@@ -86,9 +86,9 @@ void Informer::Take(kube::WatchEvent event) {
   if (reflector != nullptr) reflector->OnWatchEvent(std::move(event));
 }
 
-bool Informer::Observe(const kube::Json& object) {
+bool Informer::Observe(kube::Json object) {
   Reflector* reflector = Of(MetaField(object, "namespace"));
-  return reflector != nullptr && reflector->Observe(object);
+  return reflector != nullptr && reflector->Observe(std::move(object));
 }
 
 }  // namespace ringmaster::runtime

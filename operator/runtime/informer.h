@@ -65,7 +65,7 @@ class Informer {
   std::vector<ObjectPtr> Indexed(const std::string& ns, const std::string& value) const;
   // Stores an object that we have just written, so that the cache is not older than our own writes.
   // Returns false if the cache is newer already.
-  bool Observe(const kube::Json& object);
+  bool Observe(kube::Json object);
   // Handles an event as the watch would, for a simulator without threads that never calls Start.
   void Take(kube::WatchEvent event);
 

@@ -101,6 +101,8 @@ bool ObjectCache::PutLocked(kube::Json object) {
   const auto at = objects_.find(key);
   // The object is outdated: we have written a newer version and stored the result.
   if (at != objects_.end() && IsOlder(object, *at->second)) return false;
+  // The watch shows what we have written. The stored object stays, with what was read of it.
+  if (at != objects_.end() && object == *at->second) return true;
   EraseLocked(key);
   if (index_) indexed_[index_(object)].insert(key);
   objects_[key] = std::make_shared<const kube::Json>(std::move(object));

@@ -68,6 +68,17 @@ TEST_F(ObjectCacheTest, ALateAnswerDoesNotBringBackWhatAListHadNoMore) {
   EXPECT_TRUE(cache_.PutWritten(Object("a", 40, "another uid")));
 }
 
+TEST_F(ObjectCacheTest, WhatTheWatchShowsOfOurOwnWriteLeavesTheStoredObject) {
+  cache_.PutWritten(Object("a", 20));
+  const ObjectPtr written = cache_.Get("ns", "a");
+  EXPECT_TRUE(cache_.Put(Object("a", 20))) << "it is news to those who hear of the watch";
+  EXPECT_EQ(cache_.Get("ns", "a"), written);
+  kube::Json other = Object("a", 20);
+  other["more"] = true;
+  EXPECT_TRUE(cache_.Put(other));
+  EXPECT_EQ(*cache_.Get("ns", "a"), other);
+}
+
 TEST_F(ObjectCacheTest, ManyDeletionsDontMakeItForgetTheLatest) {
   for (int i = 0; i < 5000; ++i) cache_.Remove(Object("pod-" + std::to_string(i), i + 1));
   EXPECT_FALSE(cache_.PutWritten(Object("pod-4200", 1)));

@@ -53,8 +53,8 @@ void ObjectFeed::TakeDeleted(const kube::Json& object) {
   handler_(object, true);
 }
 
-bool ObjectFeed::Observe(const kube::Json& object) {
-  kube::Json kept = Kept(object);
+bool ObjectFeed::Observe(kube::Json object) {
+  kube::Json kept = Kept(std::move(object));
   return Stores(kept) && cache_.PutWritten(std::move(kept));
 }
 

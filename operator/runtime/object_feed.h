@@ -47,7 +47,7 @@ class ObjectFeed {
   void TakeDeleted(const kube::Json& object);
   // Stores an object that we have just written, so that the cache is not older than our own writes.
   // Returns false if the cache is newer already.
-  bool Observe(const kube::Json& object);
+  bool Observe(kube::Json object);
 
  private:
   kube::Json Kept(kube::Json object) const;

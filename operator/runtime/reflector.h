@@ -49,7 +49,7 @@ class Reflector {
 
   const ObjectCache& cache() const { return feed_.cache(); }
   // Stores an object that we have just written; see ObjectFeed.
-  bool Observe(const kube::Json& object) { return feed_.Observe(object); }
+  bool Observe(kube::Json object) { return feed_.Observe(std::move(object)); }
   // Takes an event of the watch. Also called by a simulator without threads, which never calls
   // Start.
   void OnWatchEvent(kube::WatchEvent event);

@@ -3,32 +3,26 @@
 #include <cstddef>
 #include <utility>
 
+#include "operator/api/object_key.h"
+
 namespace ringmaster::runtime {
-namespace {
-
-std::string TextKey(const kube::Json& object) {
-  return MetaField(object, "namespace") + "/" + MetaField(object, "name");
-}
-
-}  // namespace
-
 kube::Json Stub(const std::string& ns, const std::string& name, const std::string& uid) {
   return {{"metadata", {{"namespace", ns}, {"name", name}, {"uid", uid}}}};
 }
 
 void ToldObjects::Add(const kube::Json& object) {
-  uids_[TextKey(object)] = MetaField(object, "uid");
+  uids_[api::KeyOf(object)] = MetaField(object, "uid");
 }
 
 void ToldObjects::Remove(const kube::Json& object) {
-  const auto told = uids_.find(TextKey(object));
+  const auto told = uids_.find(api::KeyOf(object));
   if (told != uids_.end() && told->second == MetaField(object, "uid")) uids_.erase(told);
 }
 
-void ToldObjects::RemoveName(const kube::Json& object) { uids_.erase(TextKey(object)); }
+void ToldObjects::RemoveName(const kube::Json& object) { uids_.erase(api::KeyOf(object)); }
 
 std::optional<std::string> ToldObjects::TakeReplaced(const kube::Json& by) {
-  const auto told = uids_.find(TextKey(by));
+  const auto told = uids_.find(api::KeyOf(by));
   if (told == uids_.end() || told->second == MetaField(by, "uid")) return std::nullopt;
   std::string uid = std::move(told->second);
   uids_.erase(told);
@@ -38,10 +32,9 @@ std::optional<std::string> ToldObjects::TakeReplaced(const kube::Json& by) {
 std::vector<kube::Json> ToldObjects::TakeGone(const HasGone& has_gone) {
   std::vector<kube::Json> gone;
   std::erase_if(uids_, [&](const auto& object) {
-    const std::size_t slash = object.first.find('/');
-    const ObjectCache::Key key{object.first.substr(0, slash), object.first.substr(slash + 1)};
-    if (!has_gone(key, object.second)) return false;
-    gone.push_back(Stub(key.first, key.second, object.second));
+    const api::ObjectKey key = api::ParseKey(object.first);
+    if (!has_gone({key.ns, key.name}, object.second)) return false;
+    gone.push_back(Stub(key.ns, key.name, object.second));
     return true;
   });
   return gone;

@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 #include <utility>
+
+#include "common/fields/fields.h"
+#include "operator/api/object_key.h"
 
 namespace ringmaster::scheduler {
 namespace {
 
 bool AskForTheSame(const AdmissionRequest& a, const AdmissionRequest& b) {
   const auto same = [](const auto& pod, const auto& other) {
-    return PathOf(*pod) == PathOf(*other);
+    return api::KeyOf(*pod) == api::KeyOf(*other);
   };
   return a.state == b.state && a.priority == b.priority && a.preempts == b.preempts &&
          a.since == b.since && a.calls_alone == b.calls_alone && a.sizes == b.sizes &&
@@ -27,6 +31,18 @@ bool IsAsBefore(const WaitingJob& waiting, const AdmissionRequest& request, Shap
     if (shapes->Of(*request.pods[i]) != waiting.anywhere[i]) return false;
   }
   return true;
+}
+
+// A job's pods are mostly alike, and comparing them costs less than to find out what they request.
+std::vector<ShapePtr> ShapesOf(const std::vector<std::shared_ptr<const Json>>& pods,
+                               Shapes* shapes) {
+  std::vector<ShapePtr> of;
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    const bool as_before =
+        i > 0 && fields::Object(*pods[i], "spec") == fields::Object(*pods[i - 1], "spec");
+    of.push_back(as_before ? of.back() : shapes->Of(*pods[i]));
+  }
+  return of;
 }
 
 using Demands = std::map<std::string, std::vector<PodDemand>>;  // by the job that is to give
@@ -79,6 +95,8 @@ GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>&
     if (!waiting.CanNotStart()) ForgetTakers();
     // The next pass finds out which jobs could make room for it.
     if (waiting.CanNotStart() && takers_.MayTake(waiting.request)) trigger_.Ask();
+    // The next pass notes since when somebody's pod keeps room in vain.
+    if (waiting.CanNotStart() && capacity_.HoldsForRefused()) trigger_.Ask();
     // The next pass also notes since when the job has lacked room.
     if (!waiting.CanNotStart()) waiting.lacks_since.reset();
     if (waiting.CanNotStart() && node_calls_.rules().calls && !waiting.lacks_since) trigger_.Ask();
@@ -115,9 +133,11 @@ void Admission::SetCalling(const std::string& job, bool calls, bool alone) {
 }
 
 std::optional<Moment> Admission::look_again() const {
-  const auto late = takers_.look_again();
-  const auto calls = node_calls_.look_again();
-  return late && calls ? std::min(*late, *calls) : late ? late : calls;
+  std::optional<Moment> first;
+  for (const auto& at : {takers_.look_again(), node_calls_.look_again(), refused_until_}) {
+    if (at) first = std::min(first.value_or(*at), *at);
+  }
+  return first;
 }
 
 std::vector<PodDemand> Admission::DemandsOn(const std::string& job) const {
@@ -135,8 +155,7 @@ void Admission::Replace(WaitingJob* waiting, AdmissionRequest request,
   const std::string domain = stays ? waiting->answer.domain : "";
   *waiting = {.request = std::move(request), .lacks_since = waiting->lacks_since};
   waiting->answer.decided = false;
-  for (const auto& pod : waiting->request.pods)
-    waiting->anywhere.push_back(capacity_.shapes().Of(*pod));
+  waiting->anywhere = ShapesOf(waiting->request.pods, &capacity_.shapes());
   waiting->shapes = waiting->anywhere;
   topology_.Forget();
   topology_.Choose(waiting);
@@ -156,7 +175,7 @@ void Admission::ForgetLost() {
     if (grants_.HoldsAllOf(waiting)) continue;
     std::vector<std::string> others = grants_.PathsOf(job);
     for (int i = 0; i < waiting.answer.fit; ++i)
-      std::erase(others, PathOf(*waiting.request.pods[i]));
+      std::erase(others, api::KeyOf(*waiting.request.pods[i]));
     Replace(&waiting, waiting.request, others);
     line_.Keep(job);
   }
@@ -166,7 +185,7 @@ std::vector<std::string> Admission::Pass(Moment now) {
   std::map<std::string, Told> before;
   for (const auto& [job, waiting] : line_.all()) before.emplace(job, waiting.answer);
   const Demands demands_before = AllDemands(takers_, line_);
-  BeginPass();
+  BeginPass(now);
   const std::vector<WaitingJob*> order =
       line_.InOrder([this](const std::string& job) { return takers_.Has(job); });
   Decide(order, now);
@@ -183,13 +202,16 @@ std::vector<std::string> Admission::Pass(Moment now) {
   return {changed.begin(), changed.end()};
 }
 
-void Admission::BeginPass() {
+void Admission::BeginPass(Moment now) {
   takers_.BeginPass(trigger_.HasChanged());
   reservation_.BeginPass();
   growth_.BeginPass();
   if (trigger_.HasLost()) ForgetLost();
-  trigger_.BeginPass();
   capacity_.PlaceFloating();
+  (void)capacity_.GiveUpRefused(now);
+  capacity_.PlaceFloating();  // what is free now is others' before it is a job's
+  refused_until_ = capacity_.GiveUpRefused(now);
+  trigger_.BeginPass();
   grants_.ForgetBounds();
   topology_.Forget();
 }

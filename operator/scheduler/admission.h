@@ -70,7 +70,8 @@ class Admission {
   // A job waits, and something has changed since the last pass.
   bool IsPassDue() const;
   // At this time a pass is due even if nothing has changed: a pod that was expected to leave has
-  // not gone, or a job has lacked room for long enough to call for nodes.
+  // not gone, a job has lacked room for long enough to call for nodes, or the scheduler has refused
+  // somebody's pod for long enough.
   std::optional<Moment> look_again() const;
   void LookAgain() { trigger_.Ask(); }
   // Decides for all waiting jobs; returns the jobs whose answer has changed.
@@ -79,7 +80,7 @@ class Admission {
  private:
   void Replace(WaitingJob* waiting, AdmissionRequest request,
                const std::vector<std::string>& started);
-  void BeginPass();
+  void BeginPass(Moment now);
   void ForgetLost();
   void Decide(const std::vector<WaitingJob*>& order, Moment now);
   void GiveTheLeast(WaitingJob* waiting, Moment now);
@@ -94,6 +95,7 @@ class Admission {
   NodeCalls node_calls_{&capacity_};
   WaitingLine line_;
   PassTrigger trigger_{capacity_};
+  std::optional<Moment> refused_until_;  // see Capacity::GiveUpRefused
 };
 
 }  // namespace ringmaster::scheduler

@@ -2,7 +2,10 @@
 //
 // usage: admission_bench [NODES [SHAPES [PENDING]]]
 // A thousand jobs of ten pods that don't fit wait for NODES nodes; no more than SHAPES of them are
-// alike in what they request; PENDING pods of others wait for the scheduler and fit nowhere.
+// alike in what they request; PENDING pods of others wait for the scheduler and fit nowhere. Then a
+// job of 300 pods waits that is more important than a thousand jobs that hold the GPUs, of ten pods
+// each, and needs as many of these jobs as have 300 GPUs. At last sixteen important jobs wait whose
+// pods are too large for any node.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -15,9 +18,10 @@ namespace {
 
 constexpr int kJobs = 1000, kPods = 10, kGpuEvery = 200;
 
-Json Pod(const std::string& name, int millicpus, const std::string& uid = "") {
-  const Json requests = {
-      {"cpu", std::to_string(millicpus) + "m"}, {"memory", "64Mi"}, {"nvidia.com/gpu", "1"}};
+Json Pod(const std::string& name, int millicpus, const std::string& uid = "", int gpus = 1) {
+  const Json requests = {{"cpu", std::to_string(millicpus) + "m"},
+                         {"memory", "64Mi"},
+                         {"nvidia.com/gpu", std::to_string(gpus)}};
   return {{"metadata", {{"namespace", "ns"}, {"name", name}, {"uid", uid}}},
           {"spec",
            {{"nodeSelector", {{"pool", "gpu"}}},
@@ -70,6 +74,42 @@ void Run(int nodes, int shapes, int pending) {
   }
 }
 
+// A thousand less important jobs have a node each, whose GPUs they use up.
+void HoldAll(Admission* admission) {
+  for (int j = 0; j < kJobs; ++j) {
+    const std::string name = "low-" + std::to_string(j);
+    admission->capacity().SetNode(
+        {{"metadata", {{"name", name}, {"labels", {{"pool", "gpu"}}}}},
+         {"status",
+          {{"allocatable",
+            {{"cpu", "64"}, {"memory", "256Gi"}, {"pods", "110"}, {"nvidia.com/gpu", "10"}}}}}});
+    Holding holding{.job = "ns/" + name, .least = kPods, .whole = true};
+    for (int p = 0; p < kPods; ++p) {
+      const std::string uid = name + "-" + std::to_string(p);
+      Json pod = Pod(uid, 100, uid);
+      pod["spec"]["nodeName"] = name;
+      admission->capacity().SetPod(pod, holding.job);
+      holding.pods.push_back({uid, uid, true});
+    }
+    admission->SetHolding(std::move(holding));
+  }
+}
+
+void RunWithHoldings(const char* what, int takers, int pods, int gpus) {
+  Admission admission;
+  HoldAll(&admission);
+  for (int t = 0; t < takers; ++t) {
+    const std::string name = "high-" + std::to_string(t);
+    AdmissionRequest request{.job = "ns/" + name, .priority = 5, .preempts = true, .sizes = {pods}};
+    for (int p = 0; p < pods; ++p) {
+      request.pods.push_back(
+          std::make_shared<const Json>(Pod(name + "-" + std::to_string(p), 100, "", gpus)));
+    }
+    admission.Ask(std::move(request), {});
+  }
+  Time(what, [&] { admission.Pass(Moment(std::chrono::hours(1))); });
+}
+
 }  // namespace
 }  // namespace ringmaster::scheduler
 
@@ -78,4 +118,6 @@ int main(int argc, char** argv) {
     return argc > at ? std::atoi(argv[at]) : otherwise;
   };
   ringmaster::scheduler::Run(number(1, 1000), number(2, 1), number(3, 0));
+  ringmaster::scheduler::RunWithHoldings("a pass that takes whole jobs", 1, 300, 1);
+  ringmaster::scheduler::RunWithHoldings("a pass in which nobody can take enough", 16, 1, 11);
 }

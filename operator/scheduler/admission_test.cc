@@ -277,6 +277,52 @@ TEST_F(AdmissionTest, APodThatWasMadeAndIsGoneIsGrantedAnew) {
   EXPECT_EQ(Ask(Request("a", 1, 1)).fit, 0) << "somebody else was quicker";
 }
 
+// A volume that is not there, say.
+TEST_F(AdmissionTest, APodThatTheSchedulerGoesOnRefusingKeepsNoRoom) {
+  Gpus(2);
+  Json pod = Pod("others", 2);
+  pod["metadata"]["uid"] = "others";
+  pod["status"]["conditions"] = {
+      {{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}};
+  admission_.capacity().SetPod(pod);
+  EXPECT_EQ(Ask(Request("a", 2, 2)).fit, 0) << "it may be its turn";
+  ASSERT_TRUE(admission_.IsPassDue());
+  admission_.Pass(kBegin);
+  EXPECT_EQ(admission_.look_again(), kBegin + std::chrono::seconds(60));
+  admission_.Pass(kBegin + std::chrono::seconds(59));
+  EXPECT_EQ(Ask(Request("a", 2, 2)).fit, 0);
+  EXPECT_THAT(admission_.Pass(kBegin + std::chrono::seconds(60)), ElementsAre("ns/a"));
+  EXPECT_EQ(Ask(Request("a", 2, 2)).fit, 2);
+  EXPECT_EQ(admission_.look_again(), std::nullopt);
+}
+
+TEST_F(AdmissionTest, APodThatWasRefusedHasAPlaceAgainWhenItOrANodeHasChanged) {
+  Json pod = Pod("others", 2);
+  pod["metadata"]["uid"] = "others";
+  const Json refused = {
+      {{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}};
+  int gpus = 2;
+  for (const bool node_changes : {true, false}) {
+    Gpus(gpus);
+    pod["status"]["conditions"] = refused;
+    admission_.capacity().SetPod(pod);
+    for (const int seconds : {0, 60}) admission_.Pass(kBegin + std::chrono::seconds(seconds));
+    EXPECT_EQ(admission_.capacity().held().size(), 0u);
+    admission_.capacity().SetPod(pod);
+    admission_.capacity().PlaceFloating();
+    EXPECT_EQ(admission_.capacity().held().size(), 0u) << "nothing has changed";
+    if (node_changes) {
+      Gpus(++gpus);
+    } else {
+      pod["status"].erase("conditions");
+      admission_.capacity().SetPod(pod);
+    }
+    admission_.capacity().PlaceFloating();
+    EXPECT_EQ(admission_.capacity().held().size(), 1u);
+    admission_.capacity().RemovePod("others");
+  }
+}
+
 TEST_F(AdmissionTest, WhatAPodTurnsOutToTakeCounts) {
   Gpus(4);
   Ask(Request("a", 1, 1));

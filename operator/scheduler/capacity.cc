@@ -1,9 +1,13 @@
 #include "operator/scheduler/capacity.h"
 
+#include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "common/fields/fields.h"
+#include "operator/api/object_key.h"
 #include "operator/scheduler/node_rules.h"
 
 namespace ringmaster::scheduler {
@@ -14,17 +18,28 @@ bool HasEnded(const Json& pod) {
   return phase == "Succeeded" || phase == "Failed";
 }
 
-}  // namespace
-
-std::string PathOf(const Json& object) {
-  return fields::TextAt(object, "/metadata/namespace") + "/" +
-         fields::TextAt(object, "/metadata/name");
+// In the words of Kubernetes: the pod stands Pending, and no node will do.
+bool IsRefused(const Json& pod) {
+  const Json& conditions = fields::ListAt(pod, "/status/conditions");
+  return std::any_of(conditions.begin(), conditions.end(), [](const Json& condition) {
+    return fields::Text(condition, "type") == "PodScheduled" &&
+           fields::Text(condition, "status") == "False" &&
+           fields::Text(condition, "reason") == "Unschedulable";
+  });
 }
+
+// The scheduler has this long to find the place that is held for a pod.
+constexpr std::chrono::seconds kRefusedFor{60};
+
+bool IsOfOthers(const HeldPlaces::Place& held) { return held.job.empty() && held.refused; }
+
+}  // namespace
 
 void Capacity::SetNode(const Json& node) {
   const NodeResources::Change change = nodes_.Set(node);
   if (change == NodeResources::Change::kNone) return;
   ++growth_;
+  floating_.TryAgain();
   const std::string name = fields::TextAt(node, "/metadata/name");
   if (change == NodeResources::Change::kRules) {
     MoveHeldOn(name, [&](const HeldPlaces::Place& held) {
@@ -35,7 +50,9 @@ void Capacity::SetNode(const Json& node) {
 }
 
 void Capacity::RemoveNode(const std::string& name) {
-  if (nodes_.Remove(name)) MoveHeldOn(name, [](const HeldPlaces::Place&) { return true; });
+  if (!nodes_.Remove(name)) return;
+  floating_.TryAgain();
+  MoveHeldOn(name, [](const HeldPlaces::Place&) { return true; });
 }
 
 // Moves held places to other nodes. If no node has room, a pod that exists and may start is left to
@@ -53,7 +70,7 @@ void Capacity::MoveHeldOn(const std::string& node,
     } else if (held.uid.empty() || held.gated) {
       ++losses_;
     } else {
-      floating_.Set(held.uid, {path, held.job, held.shape});
+      floating_.Set(held.uid, {path, held.job, held.shape, held.refused});
     }
   }
 }
@@ -68,13 +85,14 @@ void Capacity::SetPod(const Json& pod, const std::string& job, std::optional<Mom
     if (placed_.SetLeaving(uid, leaves_by)) ++growth_;
     return;
   }
+  // One without a node that is only asked to leave may still get a node until it is deleted.
   const bool going = !fields::TextAt(pod, "/metadata/deletionTimestamp").empty();
   return going ? RemovePod(uid) : SetWaiting(pod, job);
 }
 
 void Capacity::SetPlaced(const Json& pod, const std::string& job) {
   const std::string uid = fields::TextAt(pod, "/metadata/uid"),
-                    node = fields::TextAt(pod, "/spec/nodeName"), path = PathOf(pod);
+                    node = fields::TextAt(pod, "/spec/nodeName"), path = api::KeyOf(pod);
   Amounts requests = RequestsOf(pod);
   const PlacedPods::Pod* const known = placed_.Find(uid);
   if (known != nullptr && *known->node == node && *known->requests == requests) return;
@@ -89,13 +107,15 @@ void Capacity::SetPlaced(const Json& pod, const std::string& job) {
 }
 
 void Capacity::SetWaiting(const Json& pod, const std::string& job) {
-  const std::string uid = fields::TextAt(pod, "/metadata/uid"), path = PathOf(pod);
+  const std::string uid = fields::TextAt(pod, "/metadata/uid"), path = api::KeyOf(pod);
   const bool gated = !fields::ListAt(pod, "/spec/schedulingGates").empty();
   if (const HeldPlaces::Place* const known = held_.Find(path)) {
     floating_.Remove(uid);
     HeldPlaces::Place held = *known;
     held.uid = uid;
     held.gated = gated;
+    held.refused = IsRefused(pod);
+    if (!held.refused) held.refused_since.reset();
     // The API server has added defaults, or the last scheduling gate was removed.
     if (const ShapePtr shape = gated ? held.shape : shapes().Of(pod); held.shape != shape) {
       if (nodes_.Free(held.node, held.shape->requests)) ++growth_;
@@ -106,7 +126,7 @@ void Capacity::SetWaiting(const Json& pod, const std::string& job) {
   } else if (gated) {
     floating_.Remove(uid);
   } else {
-    floating_.Set(uid, {path, job, shapes().Of(pod)});
+    floating_.Set(uid, {path, job, shapes().Of(pod), IsRefused(pod)});
   }
 }
 
@@ -131,7 +151,7 @@ void Capacity::PutBack(const std::string& uid) {
 
 void Capacity::Hold(const Json& pod, const ShapePtr& shape, const std::string& node,
                     const std::string& job) {
-  const std::string uid = fields::TextAt(pod, "/metadata/uid"), path = PathOf(pod);
+  const std::string uid = fields::TextAt(pod, "/metadata/uid"), path = api::KeyOf(pod);
   Release(path);
   floating_.Remove(uid);
   const bool gated = !fields::ListAt(pod, "/spec/schedulingGates").empty();
@@ -152,13 +172,63 @@ void Capacity::Undo(const std::string& path) {
   growth_ = before;
 }
 
+Capacity::Tried Capacity::Try(const Json& pod, const ShapePtr& shape, const std::string& node,
+                              const std::string& job) {
+  Tried tried{.path = api::KeyOf(pod), .uid = fields::TextAt(pod, "/metadata/uid")};
+  if (const HeldPlaces::Place* const held = held_.Find(tried.path)) tried.held = *held;
+  if (const FloatingPods::Pod* const floating = floating_.Find(tried.uid))
+    tried.floating = *floating;
+  const std::uint64_t before = growth_;
+  Hold(pod, shape, node, job);
+  growth_ = before;
+  return tried;
+}
+
+void Capacity::Undo(const Tried& tried) {
+  Undo(tried.path);
+  if (tried.held) {
+    nodes_.Use(tried.held->node, tried.held->shape->requests);
+    held_.Set(tried.path, *tried.held);
+  }
+  if (tried.floating) floating_.Set(tried.uid, *tried.floating);
+}
+
 void Capacity::PlaceFloating() {
   const auto take = [this](const std::string& uid, const FloatingPods::Pod& pod,
                            const std::string& node) {
-    held_.Set(pod.path, {uid, false, node, pod.job, pod.shape});
+    held_.Set(pod.path, {uid, false, node, pod.job, pod.shape, pod.refused});
     nodes_.Use(node, pod.shape->requests);
   };
   floating_.PlaceAll(nodes_, growth_, take);
+}
+
+std::optional<Moment> Capacity::GiveUpRefused(Moment now) {
+  std::optional<Moment> next;
+  std::vector<std::pair<std::string, HeldPlaces::Place>> in_vain, seen;
+  for (const auto& [path, held] : held_.all()) {
+    if (!IsOfOthers(held)) continue;
+    const Moment end = held.refused_since.value_or(now) + kRefusedFor;
+    if (end <= now) {
+      in_vain.emplace_back(path, held);
+      continue;
+    }
+    if (!held.refused_since) seen.emplace_back(path, held);
+    next = std::min(next.value_or(end), end);
+  }
+  for (auto& [path, held] : seen) {
+    held.refused_since = now;
+    held_.Set(path, std::move(held));
+  }
+  for (const auto& [path, held] : in_vain) {
+    Release(path);
+    floating_.Set(held.uid, {path, held.job, held.shape, true, true});
+  }
+  return next;
+}
+
+bool Capacity::HoldsForRefused() const {
+  return std::any_of(held_.all().begin(), held_.all().end(),
+                     [](const auto& place) { return IsOfOthers(place.second); });
 }
 
 void ForEachOfJobs(const Capacity& capacity, const Taker& taker) {

@@ -20,9 +20,6 @@
 
 namespace ringmaster::scheduler {
 
-// "namespace/name" of an object.
-std::string PathOf(const Json& object);
-
 class Capacity {
  public:
   // Places held on a node that has changed and has no room for them any more move to another node.
@@ -45,9 +42,25 @@ class Capacity {
   void Release(const std::string& path);
   // Releases a place that was held only to see whether the pod fits: this does not count as growth.
   void Undo(const std::string& path);
+  // A place that is held to see what fits then, and what it has taken the place of: the pod may
+  // have had another place, or have waited for one.
+  struct Tried {
+    std::string path, uid;
+    std::optional<HeldPlaces::Place> held;
+    std::optional<FloatingPods::Pod> floating;
+  };
+  Tried Try(const Json& pod, const ShapePtr& shape, const std::string& node,
+            const std::string& job);
+  void Undo(const Tried& tried);
   // Holds a place for every pod that waits for the scheduler, so that no job counts on it. Pods
   // that fit nowhere take nothing, and are tried again when something has grown.
   void PlaceFloating();
+  // A pod of no job that the scheduler goes on refusing although a place is held for it lacks what
+  // is not counted here, a volume perhaps. Its place is free after a while, until the pod or a node
+  // has changed. Returns when the next one has had its time; nullopt: none is refused.
+  std::optional<Moment> GiveUpRefused(Moment now);
+  // A place is held for such a pod.
+  bool HoldsForRefused() const;
   // Frees the resources of a pod as if it had gone, and takes them again. Used by WhatIf, so
   // neither counts as growth.
   void TakeOut(const std::string& uid);

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "operator/api/object_key.h"
 #include "operator/scheduler/node_rules.h"
 #include "operator/scheduler/quantity.h"
 #include "operator/scheduler/testing/fit_together.h"
 #include "operator/scheduler/testing/place_of.h"
+#include "operator/scheduler/what_if.h"
 
 namespace ringmaster::scheduler {
 namespace {
@@ -171,6 +173,34 @@ TEST_F(CapacityTest, WhoWaitsForTheSchedulerComesFirstUnlessItIsGatedOrGoing) {
   EXPECT_EQ(Fit(3), 3) << "a pod that fits nowhere takes nothing";
 }
 
+// The pod that is tried may have a place already, or be one that waits for the scheduler.
+TEST_F(CapacityTest, WhatIsTriedLeavesEverythingAsItWas) {
+  const Json has_place = Pod("x", kOneGpu), waits = Pod("y", {{"nvidia.com/gpu", "9"}});
+  capacity_.SetPod(has_place);
+  capacity_.PlaceFloating();
+  capacity_.SetPod(waits);
+  const std::string path = api::KeyOf(has_place);
+  ASSERT_TRUE(capacity_.held().Has(path));
+  const std::string node = capacity_.held().Find(path)->node;
+  const std::uint64_t growth = capacity_.growth();
+  {
+    WhatIf what_if(&capacity_);
+    what_if.Hold(has_place, capacity_.shapes().Of(has_place), node == "a" ? "b" : "a", "job");
+    what_if.Hold(has_place, capacity_.shapes().Of(has_place), node, "job");
+    what_if.Hold(waits, capacity_.shapes().Of(waits), "a", "job");
+    EXPECT_EQ(capacity_.held().Find(path)->job, "job");
+  }
+  EXPECT_EQ(capacity_.growth(), growth);
+  EXPECT_EQ(capacity_.held().size(), 1u);
+  ASSERT_TRUE(capacity_.held().Has(path));
+  EXPECT_EQ(capacity_.held().Find(path)->node, node);
+  EXPECT_EQ(capacity_.held().Find(path)->job, "");
+  EXPECT_EQ(Fit(3), 2) << "the place is taken";
+  capacity_.SetNode(Node("large", {{"nvidia.com/gpu", "9"}}));
+  capacity_.PlaceFloating();
+  EXPECT_TRUE(capacity_.held().Has(api::KeyOf(waits))) << "it waits still";
+}
+
 TEST_F(CapacityTest, NodesThatRefuseAreLeftOut) {
   capacity_.SetNode(Node("a", {{"nvidia.com/gpu", "2"}}, {{"spec", {{"unschedulable", true}}}}));
   EXPECT_EQ(Fit(3), 1);
@@ -222,6 +252,20 @@ TEST_F(CapacityTest, ANodeTakesNoMorePodsThanItsLimit) {
   capacity_.RemoveNode("b");
   EXPECT_EQ(Fit(2, {{"cpu", "1m"}}), 1);
   EXPECT_EQ(why_, "0/1 nodes are available: 1 Insufficient pods.");
+}
+
+TEST(NodeResourcesTest, OfManyReasonsTheMostFrequentAreNamed) {
+  NodeResources nodes;
+  for (int i = 0; i < 1000; ++i) {
+    const Json taint = {{"key", "t" + std::to_string(i)}, {"value", ""}, {"effect", "NoSchedule"}};
+    nodes.Set(Node("n" + std::to_string(i), {{"cpu", "1"}}, {{"spec", {{"taints", {taint}}}}}));
+  }
+  for (int i = 0; i < 3; ++i) nodes.Set(Node("cpu" + std::to_string(i), {{"cpu", "1"}}));
+  const auto place = nodes.Place(*nodes.shapes().Of(Pod("x", kOneGpu)));
+  ASSERT_FALSE(place);
+  EXPECT_LT(place.error().size(), 400u);
+  EXPECT_NE(place.error().find(": 3 Insufficient nvidia.com/gpu, "), std::string::npos);
+  EXPECT_NE(place.error().find(" and 996 more reasons."), std::string::npos) << place.error();
 }
 
 TEST_F(CapacityTest, AFailedPodTakesNothing) {

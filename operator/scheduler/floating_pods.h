@@ -16,10 +16,20 @@ class FloatingPods {
     std::string path;
     std::string job;
     ShapePtr shape;
+    bool refused = false;   // the scheduler says that no node will do
+    bool given_up = false;  // so it did with a place held: the pod is not tried
   };
-  // A pod that is new or has another shape is tried the next time, even if nothing has grown.
+  // A pod that is new or has another shape, or that was refused and is not any more, is tried the
+  // next time, even if nothing has grown.
   void Set(const std::string& uid, Pod pod);
+  // A node has changed: pods that were given up are tried again.
+  void TryAgain();
   void Remove(const std::string& uid) { pods_.erase(uid); }
+  // Null if it doesn't float. Stays valid until the pod is set again or removed.
+  const Pod* Find(const std::string& uid) const {
+    const auto pod = pods_.find(uid);
+    return pod == pods_.end() ? nullptr : &pod->second;
+  }
 
   // Takes the place on the node, so that the next pod doesn't get it.
   using TakePlace =

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "operator/api/object_key.h"
+
 namespace ringmaster::scheduler {
 
 void Grants::Grow(WaitingJob* waiting, int target) {
@@ -20,9 +22,9 @@ void Grants::Grow(WaitingJob* waiting, int target) {
   std::string why;
   const int placed = PlaceUpTo(*waiting, target, &why);
   const int of_use = std::max(answer.fit, request.SizeOfUse(placed));
-  for (int i = of_use; i < placed; ++i) capacity_.Undo(PathOf(*request.pods[i]));
+  for (int i = of_use; i < placed; ++i) capacity_.Undo(api::KeyOf(*request.pods[i]));
   for (int i = answer.fit; i < of_use; ++i) {
-    granted_[request.job].push_back(PathOf(*request.pods[i]));
+    granted_[request.job].push_back(api::KeyOf(*request.pods[i]));
   }
   if (placed < target) {
     int alike = 0;  // pods given back that have the shape of the pod that found no place
@@ -71,7 +73,7 @@ int Grants::BoundOf(const ShapePtr& shape) const {
 bool Grants::HoldsAllOf(const WaitingJob& waiting) const {
   const auto begin = waiting.request.pods.begin();
   return std::all_of(begin, begin + waiting.answer.fit,
-                     [this](const auto& pod) { return capacity_.held().Has(PathOf(*pod)); });
+                     [this](const auto& pod) { return capacity_.held().Has(api::KeyOf(*pod)); });
 }
 
 std::vector<std::string> Grants::PathsOf(const std::string& job) const {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/scheduler/moment.h"
 #include "operator/scheduler/shape.h"
 
 namespace ringmaster::scheduler {
@@ -20,6 +21,8 @@ class HeldPlaces {
     std::string node;
     std::string job;
     ShapePtr shape;
+    bool refused = false;                                // the scheduler says that no node will do
+    std::optional<Moment> refused_since = std::nullopt;  // seen so, with this place
   };
   // Replaces the place that was held under this path.
   void Set(const std::string& path, Place place);

@@ -1,12 +1,30 @@
 #include "operator/scheduler/node_resources.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "common/fields/fields.h"
 #include "operator/scheduler/node_rules.h"
 
 namespace ringmaster::scheduler {
+namespace {
+
+constexpr std::size_t kMostReasons = 5;
+
+// The reasons that keep the most nodes away; all of them, by name, if they are few.
+std::vector<std::pair<std::string, int>> MostFrequent(const std::map<std::string, int>& refusals) {
+  std::vector<std::pair<std::string, int>> most(refusals.begin(), refusals.end());
+  if (most.size() <= kMostReasons) return most;
+  std::stable_sort(most.begin(), most.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  most.resize(kMostReasons);
+  return most;
+}
+
+}  // namespace
 
 NodeResources::Change NodeResources::Set(const Json& node) {
   const std::string name = fields::TextAt(node, "/metadata/name");
@@ -146,8 +164,11 @@ std::string NodeResources::WhyNone(const Open& open, const Shape& shape,
     ++r;
   }
   std::string list;
-  for (const auto& [why, count] : refusals) {
+  for (const auto& [why, count] : MostFrequent(refusals)) {
     list += (list.empty() ? " " : ", ") + std::to_string(count) + " " + why;
+  }
+  if (refusals.size() > kMostReasons) {
+    list += " and " + std::to_string(refusals.size() - kMostReasons) + " more reasons";
   }
   return "0/" + std::to_string(nodes_.size()) +
          " nodes are available:" + (list.empty() ? " no nodes" : list) + ".";

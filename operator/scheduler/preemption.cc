@@ -1,312 +1,21 @@
 #include "operator/scheduler/preemption.h"
 
 #include <algorithm>
-#include <limits>
+#include <queue>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
-#include "operator/scheduler/what_if.h"
+#include "operator/scheduler/givers.h"
+#include "operator/scheduler/trial.h"
 
 namespace ringmaster::scheduler {
 namespace {
 
-constexpr double kNothing = 1e-9;  // amounts below this are rounding errors of sums
-
-// A pod that may be taken, and where it is.
-struct Candidate {
-  const Holding* holding = nullptr;
-  const GivablePod* pod = nullptr;
-  std::size_t turn = 0;  // index in the holding's pods
-  Amounts requests;
-};
-
-// The pods of one node that make room for one pod of the need.
-struct Option {
-  std::vector<const Candidate*> pods;
-  int priority = std::numeric_limits<int>::min();  // highest priority of the jobs that give
-  std::size_t turn = 0;  // highest index of the pods in their jobs' order of giving
-};
-
-// How many training pods each job has above those that it keeps.
-class Budgets {
- public:
-  Budgets() = default;
-  Budgets(const Holdings& holdings, const Capacity& capacity, const WhatIf& what_if) {
-    for (const auto& [job, holding] : holdings) {
-      int train = 0;
-      for (const GivablePod& pod : holding.pods) {
-        train += pod.trains && !what_if.IsOut(pod.uid) && capacity.placed().Find(pod.uid) ? 1 : 0;
-      }
-      left_[job] = train - holding.least;
-    }
-  }
-  int Of(const Holding& holding) const { return left_.at(holding.job); }
-  void Spend(const Holding& holding, const GivablePod& pod) {
-    if (pod.trains) --left_.at(holding.job);
-  }
-  bool Allows(const Option& option) const {
-    std::map<const Holding*, int> asked;
-    for (const Candidate* candidate : option.pods) {
-      asked[candidate->holding] += candidate->pod->trains ? 1 : 0;
-    }
-    return std::all_of(asked.begin(), asked.end(),
-                       [&](const auto& ask) { return ask.second <= Of(*ask.first); });
-  }
-
- private:
-  std::unordered_map<std::string, int> left_;  // by job
-};
-
-class Search {
- public:
-  Search(Capacity* capacity, const Need& need, const Holdings& holdings)
-      : capacity_(*capacity), need_(need), holdings_(holdings), what_if_(capacity) {}
-
-  // Treats pods as gone that leave whatever is decided here, unless they are late.
-  void CountOnLeaving(Moment now) {
-    for (const auto& [uid, by] : capacity_.placed().leaving()) {
-      if (by + kLeavesLate <= now) continue;
-      what_if_.TakeOut(uid);
-      late_at_ = std::min(late_at_.value_or(by + kLeavesLate), by + kLeavesLate);
-    }
-  }
-  void CountOnOthers(const std::set<std::string>& uids) {
-    for (const std::string& uid : uids) {
-      if (capacity_.placed().Find(uid)) what_if_.TakeOut(uid);
-    }
-  }
-  void TakeWhole(const std::set<std::string>& jobs) {
-    for (const std::string& job : jobs) {
-      for (const GivablePod& pod : holdings_.at(job).pods) {
-        const bool hangs = capacity_.placed().leaving().count(pod.uid) != 0;
-        if (what_if_.IsOut(pod.uid) || hangs || !capacity_.placed().Find(pod.uid)) continue;
-        what_if_.TakeOut(pod.uid);
-        taken_.push_back({pod.uid, pod.name, job, true});
-      }
-    }
-  }
-  // Takes the pods again that were taken in earlier passes: their jobs may be giving them up
-  // already and are not asked for others instead. A job that has lost pods since then refuses to
-  // give those that it can't do without any more, so these are not counted on.
-  void CountOnBefore(const std::vector<TakenPod>& before) {
-    budgets_ = Budgets(holdings_, capacity_, what_if_);
-    for (const TakenPod& pod : before) {
-      if (!capacity_.placed().Find(pod.uid)) continue;
-      const bool leaves = capacity_.placed().leaving().count(pod.uid) != 0;
-      // TakeWhole has taken the pods of the jobs that still give all; the rest of such pods is not
-      // needed any more.
-      if (!leaves && (pod.whole || what_if_.IsOut(pod.uid))) continue;
-      if (leaves ? !what_if_.IsOut(pod.uid) : !SpendFor(pod)) continue;
-      what_if_.TakeOut(pod.uid);
-      taken_.push_back(pod);
-    }
-  }
-
-  bool PlaceAll() {
-    FindCandidates();
-    for (std::size_t i = 0; i < need_.pods.size(); ++i) {
-      const ShapePtr& shape = need_.shapes[i];
-      std::string node;
-      if (auto place = capacity_.nodes().Place(*shape)) {
-        node = std::move(*place);
-      } else if (auto cheapest = CheapestNode(*shape)) {
-        node = std::move(*cheapest);
-        for (const Candidate* candidate : options_.at(node)->pods) Take(*candidate);
-      } else {
-        return false;
-      }
-      what_if_.Hold(*need_.pods[i], shape, node, need_.job);
-      options_.erase(node);
-      nodes_.push_back(std::move(node));
-    }
-    return true;
-  }
-
-  // Returns pods that turn out not to be needed, those of the most important jobs first.
-  void GiveBackNeedless() {
-    std::vector<TakenPod> order = taken_;
-    std::stable_sort(order.begin(), order.end(), [&](const TakenPod& a, const TakenPod& b) {
-      return PriorityOf(a) > PriorityOf(b);
-    });
-    for (const TakenPod& pod : order) {
-      if (pod.whole || capacity_.placed().leaving().count(pod.uid) != 0) continue;
-      what_if_.PutBack(pod.uid);
-      if (capacity_.nodes().IsOverfull(*capacity_.placed().Find(pod.uid)->node)) {
-        what_if_.TakeOut(pod.uid);
-      } else {
-        std::erase(taken_, pod);
-      }
-    }
-  }
-
-  // A job that trains only with certain numbers of pods gives up more, down to the next such
-  // number.
-  void RoundToSizes() {
-    std::set<std::string> givers;
-    for (const TakenPod& pod : taken_) givers.insert(pod.job);
-    for (const std::string& job : givers) {
-      const auto holding = holdings_.find(job);
-      if (holding == holdings_.end() || holding->second.sizes.empty()) continue;
-      std::vector<const GivablePod*> left;
-      for (const GivablePod& pod : holding->second.pods) {
-        const bool there = !what_if_.IsOut(pod.uid) && capacity_.placed().Find(pod.uid);
-        if (pod.trains && there) left.push_back(&pod);
-      }
-      const auto& sizes = holding->second.sizes;
-      const auto above =
-          std::upper_bound(sizes.begin(), sizes.end(), static_cast<int>(left.size()));
-      if (above == sizes.begin()) continue;
-      const std::size_t more = left.size() - static_cast<std::size_t>(*std::prev(above));
-      for (std::size_t i = 0; i < more; ++i) {
-        what_if_.TakeOut(left[i]->uid);
-        taken_.push_back({left[i]->uid, left[i]->name, job});
-      }
-    }
-  }
-
-  Preemption Result() { return {std::move(taken_), std::move(nodes_), late_at_}; }
-
- private:
-  int PriorityOf(const TakenPod& pod) const {
-    const auto holding = holdings_.find(pod.job);
-    return holding == holdings_.end() ? 0 : holding->second.priority;
-  }
-  // Returns false if the pod may not be taken any more.
-  bool SpendFor(const TakenPod& taken) {
-    const auto holding = holdings_.find(taken.job);
-    if (holding == holdings_.end() || holding->second.priority >= need_.priority) return false;
-    const auto& pods = holding->second.pods;
-    const auto pod = std::find_if(pods.begin(), pods.end(),
-                                  [&](const GivablePod& one) { return one.uid == taken.uid; });
-    if (pod == pods.end() || (pod->trains && budgets_.Of(holding->second) <= 0)) return false;
-    budgets_.Spend(holding->second, *pod);
-    return true;
-  }
-
-  void FindCandidates() {
-    for (const auto& [job, holding] : holdings_) {
-      if (holding.priority >= need_.priority) continue;
-      for (std::size_t i = 0; i < holding.pods.size(); ++i) {
-        const GivablePod& pod = holding.pods[i];
-        // A pod that is leaving and was not counted on is late: taking it would not help.
-        if (what_if_.IsOut(pod.uid) || capacity_.placed().leaving().count(pod.uid) != 0) continue;
-        if (const auto* at = capacity_.placed().Find(pod.uid)) {
-          candidates_[*at->node].push_back({&holding, &pod, i, *at->requests});
-        }
-      }
-    }
-    for (auto& [node, some] : candidates_) {
-      std::stable_sort(some.begin(), some.end(), [](const Candidate& a, const Candidate& b) {
-        return a.holding->priority < b.holding->priority;
-      });
-    }
-  }
-
-  void Take(const Candidate& candidate) {
-    what_if_.TakeOut(candidate.pod->uid);
-    budgets_.Spend(*candidate.holding, *candidate.pod);
-    taken_.push_back({candidate.pod->uid, candidate.pod->name, candidate.holding->job});
-  }
-
-  // Smaller is better: givers of low priority, few pods, from jobs that could give many.
-  using Ranking = std::tuple<int, std::size_t, int, std::size_t>;
-  Ranking Rank(const Option& option) const {
-    int could_give = std::numeric_limits<int>::max();
-    for (const Candidate* candidate : option.pods) {
-      could_give = std::min(could_give, budgets_.Of(*candidate->holding));
-    }
-    return {option.priority, option.pods.size(), -could_give, option.turn};
-  }
-
-  // Options are kept from one needed pod to the next, because most remain valid.
-  std::optional<std::string> CheapestNode(const Shape& shape) {
-    if (&shape != options_of_) options_.clear();
-    options_of_ = &shape;
-    const std::string* best = nullptr;
-    Ranking best_rank;
-    for (const std::string& node : capacity_.nodes().OpenTo(shape)) {
-      if (candidates_.count(node) == 0) continue;
-      auto known = options_.find(node);
-      if (known == options_.end() || (known->second && !budgets_.Allows(*known->second))) {
-        known = options_.insert_or_assign(node, OptionOn(node, shape)).first;
-      }
-      if (!known->second) continue;
-      const auto rank = Rank(*known->second);
-      if (best != nullptr && best_rank <= rank) continue;
-      best = &node;
-      best_rank = rank;
-    }
-    return best == nullptr ? std::nullopt : std::optional(*best);
-  }
-
-  std::optional<Option> OptionOn(const std::string& node, const Shape& shape) const {
-    Amounts lacks = LacksOn(node, shape);
-    Option option;
-    std::map<const Holding*, int> asked;
-    for (const Candidate& candidate : candidates_.at(node)) {
-      if (lacks.empty()) break;
-      if (what_if_.IsOut(candidate.pod->uid) || !Helps(candidate, lacks)) continue;
-      int& from = asked[candidate.holding];
-      if (candidate.pod->trains && from >= budgets_.Of(*candidate.holding)) continue;
-      from += candidate.pod->trains ? 1 : 0;
-      Subtract(candidate, &lacks);
-      option.pods.push_back(&candidate);
-    }
-    if (!lacks.empty()) return std::nullopt;
-    DropNeedless(LacksOn(node, shape), &option);
-    for (const Candidate* candidate : option.pods) {
-      option.priority = std::max(option.priority, candidate->holding->priority);
-      option.turn = std::max(option.turn, candidate->turn);
-    }
-    return option;
-  }
-
-  Amounts LacksOn(const std::string& node, const Shape& shape) const {
-    Amounts lacks;
-    for (const auto& [resource, n] : shape.requests) {
-      const double lack = n - capacity_.nodes().FreeOn(node, resource);
-      if (n > 0 && lack > kNothing) lacks[resource] = lack;
-    }
-    return lacks;
-  }
-  static bool Helps(const Candidate& candidate, const Amounts& lacks) {
-    return std::any_of(lacks.begin(), lacks.end(), [&](const auto& lack) {
-      const auto has = candidate.requests.find(lack.first);
-      return has != candidate.requests.end() && has->second > 0;
-    });
-  }
-  static void Subtract(const Candidate& candidate, Amounts* lacks) {
-    for (const auto& [resource, n] : candidate.requests) {
-      const auto lack = lacks->find(resource);
-      if (lack == lacks->end()) continue;
-      lack->second -= n;
-      if (lack->second <= kNothing) lacks->erase(lack);
-    }
-  }
-  // A large pod that was added late may make smaller ones before it unnecessary.
-  static void DropNeedless(const Amounts& lacks, Option* option) {
-    for (std::size_t i = option->pods.size(); i-- > 0;) {
-      Amounts without = lacks;
-      for (std::size_t j = 0; j < option->pods.size(); ++j) {
-        if (j != i) Subtract(*option->pods[j], &without);
-      }
-      if (without.empty()) option->pods.erase(option->pods.begin() + static_cast<long>(i));
-    }
-  }
-
-  Capacity& capacity_;
-  const Need& need_;
-  const Holdings& holdings_;
-  WhatIf what_if_;
-  Budgets budgets_;
-  std::vector<TakenPod> taken_;
-  std::vector<std::string> nodes_;
-  std::optional<Moment> late_at_;
-  std::unordered_map<std::string, std::vector<Candidate>> candidates_;  // by node
-  std::unordered_map<std::string, std::optional<Option>> options_;      // by node, of one shape
-  const Shape* options_of_ = nullptr;
-};
+// Pods taken earlier may still have to go although their job has no holding any more.
+bool MayTake(const PreemptionCase& what) {
+  const auto lowest = LowestPriority(what.holdings);
+  return (lowest && *lowest < what.need.priority) || !what.before.empty();
+}
 
 }  // namespace
 
@@ -318,21 +27,269 @@ std::optional<int> LowestPriority(const Holdings& holdings) {
   return lowest;
 }
 
-std::optional<Preemption> PreemptWith(const std::set<std::string>& whole,
-                                      const PreemptionCase& what) {
-  const auto lowest = LowestPriority(what.holdings);
-  // Pods taken earlier may still have to go although their job has no holding any more.
-  const bool may_take = lowest && *lowest < what.need.priority;
-  if (!may_take && what.before.empty()) return std::nullopt;
-  Search search(what.capacity, what.need, what.holdings);
-  search.CountOnLeaving(what.now);
-  search.CountOnOthers(what.for_others);
-  search.TakeWhole(whole);
-  search.CountOnBefore(what.before);
-  if (!search.PlaceAll()) return std::nullopt;
-  search.GiveBackNeedless();
-  search.RoundToSizes();
-  return search.Result();
+bool LosesLess(const Holding* a, const Holding* b) {
+  const auto rank = [](const Holding& job) {
+    return std::tuple(job.priority, job.pods.size(), -job.since.time_since_epoch(), job.job);
+  };
+  return rank(*a) < rank(*b);
+}
+
+class PreemptionSearch::Search {
+ public:
+  explicit Search(const PreemptionCase& what)
+      : what_(what),
+        trial_(*what.capacity, what.need.shapes),
+        leaving_(CountOnWhoGoes()),
+        givers_(what.holdings, what.need.priority, leaving_, &trial_) {
+    for (const TakenPod& pod : what.before) {
+      before_.push_back({trial_.PodOf(pod.uid), givers_.Find(pod.job)});
+    }
+    trial_.Keep();
+  }
+
+  // Finds places for all needed pods. May be called again, for other jobs.
+  bool Run(const std::set<std::string>& whole) {
+    trial_.Restore();
+    taken_.clear();
+    nodes_.clear();
+    TakeWhole(whole);
+    CountOnBefore();
+    return PlaceAll();
+  }
+
+  // Spares jobs that were to give all and turn out not to be needed, those that lose most first.
+  void SpareNeedlessJobs() {
+    std::map<std::size_t, std::vector<std::size_t>> pods;  // by giver
+    for (const Taken& taken : taken_) {
+      if (taken.whole && !Leaves(taken.pod)) pods[taken.giver].push_back(taken.pod);
+    }
+    std::vector<std::size_t> jobs;
+    for (const auto& [giver, some] : pods) jobs.push_back(giver);
+    std::sort(jobs.begin(), jobs.end(), [&](std::size_t a, std::size_t b) {
+      return LosesLess(givers_.At(b).holding, givers_.At(a).holding);
+    });
+    for (const std::size_t job : jobs) {
+      if (!FitBesides(pods.at(job))) continue;
+      std::erase_if(taken_, [&](const Taken& taken) {
+        return taken.whole && taken.giver == job && !Leaves(taken.pod);
+      });
+    }
+  }
+
+  // Returns pods that turn out not to be needed, those of the most important jobs first.
+  void GiveBackNeedless() {
+    std::vector<Taken> order = taken_;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](const Taken& a, const Taken& b) { return PriorityOf(a) > PriorityOf(b); });
+    for (const Taken& taken : order) {
+      if (taken.whole || Leaves(taken.pod) || !FitBesides({taken.pod})) continue;
+      std::erase_if(taken_, [&](const Taken& one) { return one.pod == taken.pod; });
+    }
+  }
+
+  // A job that trains only with certain numbers of pods gives up more, down to the next such
+  // number.
+  void RoundToSizes() {
+    std::set<std::size_t> jobs;
+    for (const Taken& taken : taken_) jobs.insert(taken.giver);
+    jobs.erase(Trial::kNone);
+    for (const std::size_t job : jobs) {
+      const auto& [holding, pods] = givers_.At(job);
+      std::vector<std::size_t> left;  // turns
+      for (std::size_t turn = 0; turn < pods.size(); ++turn) {
+        const bool there = pods[turn] != Trial::kNone && !trial_.IsOut(pods[turn]);
+        if (holding->pods[turn].trains && there) left.push_back(turn);
+      }
+      const auto& sizes = holding->sizes;
+      const auto above =
+          std::upper_bound(sizes.begin(), sizes.end(), static_cast<int>(left.size()));
+      if (above == sizes.begin()) continue;
+      const std::size_t more = left.size() - static_cast<std::size_t>(*std::prev(above));
+      for (std::size_t i = 0; i < more; ++i) Take(job, left[i], false);
+    }
+  }
+
+  Preemption Result() const {
+    Preemption result{.late_at = late_at_};
+    for (const Taken& taken : taken_) {
+      if (taken.before != nullptr) {
+        result.taken.push_back(*taken.before);
+        continue;
+      }
+      const Holding& holding = *givers_.At(taken.giver).holding;
+      const GivablePod& pod = holding.pods[taken.turn];
+      result.taken.push_back({pod.uid, pod.name, holding.job, taken.whole});
+    }
+    for (const std::size_t node : nodes_) result.nodes.push_back(trial_.NameOf(node));
+    return result;
+  }
+
+ private:
+  struct Taken {
+    std::size_t pod;    // number in the trial
+    std::size_t giver;  // number of its job; Trial::kNone: the job doesn't train any more
+    std::size_t turn;   // index in the holding's pods
+    bool whole;
+    const TakenPod* before;  // null: it was not taken in an earlier pass
+  };
+  struct Before {
+    std::size_t pod;
+    std::size_t giver;
+  };
+  // A node where a needed pod fits: the one with the most free CPU comes first, then by name.
+  struct Room {
+    double cpu;
+    std::size_t node;
+    friend bool operator<(const Room& a, const Room& b) {
+      return std::tie(a.cpu, b.node) < std::tie(b.cpu, a.node);
+    }
+  };
+
+  // The leaving pods have the first numbers.
+  bool Leaves(std::size_t pod) const { return pod < leaving_; }
+
+  // Treats pods as gone that leave whatever is decided here, unless they are late, and those that
+  // are taken for others. Returns how many pods leave.
+  std::size_t CountOnWhoGoes() {
+    for (const auto& [uid, by] : what_.capacity->placed().leaving()) {
+      const std::size_t pod = trial_.PodOf(uid);
+      if (by + kLeavesLate <= what_.now) continue;
+      trial_.TakeOut(pod);
+      late_at_ = std::min(late_at_.value_or(by + kLeavesLate), by + kLeavesLate);
+    }
+    const std::size_t leaving = trial_.pods();
+    for (const std::string& uid : what_.for_others) {
+      if (const std::size_t pod = trial_.PodOf(uid); pod != Trial::kNone) trial_.TakeOut(pod);
+    }
+    return leaving;
+  }
+  void TakeWhole(const std::set<std::string>& jobs) {
+    for (const std::string& job : jobs) {
+      const std::size_t giver = givers_.Find(job);
+      const auto& pods = givers_.At(giver).pods;
+      for (std::size_t turn = 0; turn < pods.size(); ++turn) {
+        if (pods[turn] == Trial::kNone || trial_.IsOut(pods[turn]) || Leaves(pods[turn])) continue;
+        Take(giver, turn, true);
+      }
+    }
+  }
+  // Takes the pods again that were taken in earlier passes: their jobs may be giving them up
+  // already and are not asked for others instead. A job that has lost pods since then refuses to
+  // give those that it can't do without any more, so these are not counted on.
+  void CountOnBefore() {
+    givers_.CountBudgets();
+    for (std::size_t i = 0; i < before_.size(); ++i) {
+      const TakenPod& taken = what_.before[i];
+      const auto& [pod, giver] = before_[i];
+      if (pod == Trial::kNone) continue;
+      // TakeWhole has taken the pods of the jobs that still give all; the rest of such pods is not
+      // needed any more.
+      if (!Leaves(pod) && (taken.whole || trial_.IsOut(pod))) continue;
+      if (Leaves(pod) ? !trial_.IsOut(pod) : !SpendFor(pod, giver)) continue;
+      trial_.TakeOut(pod);
+      taken_.push_back({pod, giver, 0, taken.whole, &taken});
+    }
+  }
+  // Returns false if the pod may not be taken any more.
+  bool SpendFor(std::size_t pod, std::size_t giver) {
+    if (giver == Trial::kNone) return false;
+    const auto& [holding, pods] = givers_.At(giver);
+    if (holding->priority >= what_.need.priority) return false;
+    const auto at = std::find(pods.begin(), pods.end(), pod);
+    if (at == pods.end()) return false;
+    const bool trains = holding->pods[static_cast<std::size_t>(at - pods.begin())].trains;
+    if (trains && givers_.BudgetOf(giver) <= 0) return false;
+    givers_.Spend(giver, trains);
+    return true;
+  }
+  void Take(std::size_t giver, std::size_t turn, bool whole) {
+    const std::size_t pod = givers_.At(giver).pods[turn];
+    trial_.TakeOut(pod);
+    taken_.push_back({pod, giver, turn, whole, nullptr});
+  }
+
+  bool PlaceAll() {
+    const Need& need = what_.need;
+    givers_.BeginSearch();
+    for (std::size_t i = 0; i < need.shapes.size(); ++i) {
+      const Shape& shape = *need.shapes[i];
+      const Trial::Numbered& requests = trial_.RequestsOf(shape);
+      if (i == 0 || need.shapes[i] != need.shapes[i - 1]) FindRoom(shape);
+      const auto node = PlaceOne(shape);
+      if (!node) return false;
+      trial_.Use(*node, requests);
+      givers_.Forget(*node);
+      nodes_.push_back(*node);
+      if (trial_.Fits(*node, requests)) room_.push({trial_.FreeCpuOn(*node), *node});
+    }
+    return true;
+  }
+  void FindRoom(const Shape& shape) {
+    const Trial::Numbered& requests = trial_.RequestsOf(shape);
+    std::vector<Room> room;
+    for (const std::size_t node : trial_.OpenTo(shape)) {
+      if (trial_.Fits(node, requests)) room.push_back({trial_.FreeCpuOn(node), node});
+    }
+    room_ = std::priority_queue<Room>({}, std::move(room));
+  }
+  std::optional<std::size_t> PlaceOne(const Shape& shape) {
+    if (!room_.empty()) {
+      const std::size_t node = room_.top().node;
+      room_.pop();
+      return node;
+    }
+    const auto place = givers_.Cheapest(shape);
+    if (!place) return std::nullopt;
+    for (const Candidate* candidate : place->pods) {
+      givers_.Spend(candidate->giver, candidate->trains);
+      Take(candidate->giver, candidate->turn, false);
+    }
+    return place->node;
+  }
+
+  // Puts the pods back where that leaves the needed pods their places.
+  bool FitBesides(const std::vector<std::size_t>& pods) {
+    for (const std::size_t pod : pods) trial_.PutBack(pod);
+    const bool fit = std::none_of(pods.begin(), pods.end(), [&](std::size_t pod) {
+      return trial_.IsOverfull(trial_.NodeOf(pod));
+    });
+    for (const std::size_t pod : pods) {
+      if (!fit) trial_.TakeOut(pod);
+    }
+    return fit;
+  }
+  int PriorityOf(const Taken& taken) const {
+    return taken.giver == Trial::kNone ? 0 : givers_.At(taken.giver).holding->priority;
+  }
+
+  const PreemptionCase& what_;
+  std::optional<Moment> late_at_;
+  Trial trial_;
+  const std::size_t leaving_;  // number of the pods that leave
+  Givers givers_;
+  std::vector<Before> before_;  // of what_.before, in the same order
+  // Of the last run.
+  std::priority_queue<Room> room_;  // for the shape of the pod that is placed
+  std::vector<Taken> taken_;
+  std::vector<std::size_t> nodes_;
+};
+
+PreemptionSearch::PreemptionSearch(const PreemptionCase& what) {
+  if (MayTake(what)) search_ = std::make_unique<Search>(what);
+}
+
+PreemptionSearch::~PreemptionSearch() = default;
+
+bool PreemptionSearch::Suffices(const std::set<std::string>& whole) {
+  return search_ != nullptr && search_->Run(whole);
+}
+
+std::optional<Preemption> PreemptionSearch::TakeWith(const std::set<std::string>& whole) {
+  if (!Suffices(whole)) return std::nullopt;
+  search_->SpareNeedlessJobs();
+  search_->GiveBackNeedless();
+  search_->RoundToSizes();
+  return search_->Result();
 }
 
 }  // namespace ringmaster::scheduler

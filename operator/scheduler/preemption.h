@@ -5,7 +5,7 @@
 //
 // A pod that is being terminated anyway counts as gone, so that no other pod is taken in its place.
 //
-// Pure: the capacity is as before afterwards.
+// Pure.
 #pragma once
 
 #include <chrono>
@@ -45,6 +45,7 @@ struct Preemption {
   std::vector<TakenPod> taken;     // includes those of `before` that still have to go
   std::vector<std::string> nodes;  // where the needed pods fit afterwards
   std::optional<Moment> late_at;   // at this time a pod that is counted on is late in leaving
+  int searches = 0;                // how often it was tried which jobs suffice
 };
 
 // The priority of the least important job that could be asked; nullopt if there is none.
@@ -52,7 +53,7 @@ std::optional<int> LowestPriority(const Holdings& holdings);
 
 // The input of the decision. It holds references that must outlive it.
 struct PreemptionCase {
-  Capacity* capacity;
+  const Capacity* capacity;
   const Need& need;
   const Holdings& holdings;
   const std::vector<TakenPod>& before;      // what was taken for this job earlier
@@ -60,10 +61,30 @@ struct PreemptionCase {
   Moment now;
 };
 
-// The jobs in `whole`, which must be less important than the waiting job, give up all their pods;
-// the others give only what they can do without. Returns nullopt if that is not enough, or if no
-// job is less important.
-std::optional<Preemption> PreemptWith(const std::set<std::string>& whole,
-                                      const PreemptionCase& what);
+// Orders jobs by how little is lost if they stop: low priorities first, then small jobs, then those
+// that have trained for the shortest time.
+bool LosesLess(const Holding* a, const Holding* b);
+
+// Decides one case, as often as needed with other jobs that give up all their pods.
+class PreemptionSearch {
+ public:
+  // What `what` refers to outlives it, and does not change.
+  explicit PreemptionSearch(const PreemptionCase& what);
+  ~PreemptionSearch();
+  PreemptionSearch(const PreemptionSearch&) = delete;
+  PreemptionSearch& operator=(const PreemptionSearch&) = delete;
+
+  // The jobs in `whole`, which must be less important than the waiting job, give up all their pods;
+  // the others give only what they can do without. Those of `whole` are spared without which the
+  // needed pods keep their places. Returns nullopt if that is not enough, or if no job is less
+  // important.
+  std::optional<Preemption> TakeWith(const std::set<std::string>& whole);
+  // Whether TakeWith has an answer, for less.
+  bool Suffices(const std::set<std::string>& whole);
+
+ private:
+  class Search;
+  std::unique_ptr<Search> search_;  // null: no job is less important
+};
 
 }  // namespace ringmaster::scheduler

@@ -1,5 +1,7 @@
 #include "operator/scheduler/reservation.h"
 
+#include "operator/api/object_key.h"
+
 namespace ringmaster::scheduler {
 namespace {
 
@@ -45,7 +47,7 @@ void Reservation::Hold() {
     const auto node = capacity_.nodes().Place(*job_->shapes[i]);
     if (!node) break;
     capacity_.Hold(*request.pods[i], job_->shapes[i], *node, request.job);
-    paths_.push_back(PathOf(*request.pods[i]));
+    paths_.push_back(api::KeyOf(*request.pods[i]));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "operator/api/object_key.h"
 #include "operator/scheduler/whole_jobs.h"
 
 namespace ringmaster::scheduler {
@@ -83,7 +84,7 @@ bool Takers::TakeFor(WaitingJob* waiting, Moment now) {
   }
   for (std::size_t i = 0; i < least; ++i) {
     capacity_.Hold(*need.pods[i], need.shapes[i], preemption->nodes[i], request.job);
-    claims_.push_back(PathOf(*need.pods[i]));
+    claims_.push_back(api::KeyOf(*need.pods[i]));
   }
   for (const TakenPod& pod : preemption->taken) {
     waiting->answer.leavers.push_back({pod.job, pod.name, pod.whole});

@@ -16,7 +16,7 @@ class WhatIf {
  public:
   explicit WhatIf(Capacity* capacity) : capacity_(capacity) {}
   ~WhatIf() {
-    for (const std::string& path : held_) capacity_->Undo(path);
+    for (auto tried = tried_.rbegin(); tried != tried_.rend(); ++tried) capacity_->Undo(*tried);
     for (const std::string& uid : out_) capacity_->PutBack(uid);
   }
   WhatIf(const WhatIf&) = delete;
@@ -32,14 +32,13 @@ class WhatIf {
   }
   void Hold(const Json& pod, const ShapePtr& shape, const std::string& node,
             const std::string& job) {
-    capacity_->Hold(pod, shape, node, job);
-    held_.push_back(PathOf(pod));
+    tried_.push_back(capacity_->Try(pod, shape, node, job));
   }
 
  private:
   Capacity* const capacity_;
-  std::set<std::string> out_;      // uids
-  std::vector<std::string> held_;  // paths
+  std::set<std::string> out_;  // uids
+  std::vector<Capacity::Tried> tried_;
 };
 
 }  // namespace ringmaster::scheduler

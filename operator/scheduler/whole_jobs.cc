@@ -1,8 +1,8 @@
 #include "operator/scheduler/whole_jobs.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
-#include <tuple>
 
 namespace ringmaster::scheduler {
 namespace {
@@ -11,18 +11,9 @@ constexpr std::size_t kMostAlone = 16;  // each costs a look at all nodes and po
 
 using Jobs = std::vector<const Holding*>;
 
-// Orders jobs by how little is lost if they stop: low priorities first, then small jobs, then those
-// that have trained for the shortest time.
-bool LosesLess(const Holding* a, const Holding* b) {
-  const auto rank = [](const Holding& job) {
-    return std::tuple(job.priority, job.pods.size(), -job.since.time_since_epoch(), job.job);
-  };
-  return rank(*a) < rank(*b);
-}
-
 class Victims {
  public:
-  explicit Victims(const PreemptionCase& what) : what_(what) {
+  Victims(const PreemptionCase& what, PreemptionSearch* search) : what_(what), search_(*search) {
     for (const auto& [job, holding] : what.holdings) {
       if (IsGivable(holding)) givable_.push_back(&holding);
     }
@@ -36,7 +27,7 @@ class Victims {
   }
 
   bool Choose() {
-    if (Suffices(whole_)) return true;
+    if (IsEnough(whole_)) return true;
     const auto end = EndOfNeeded();
     if (!end) return false;
     const Jobs needed(givable_.cbegin(), *end);
@@ -44,7 +35,7 @@ class Victims {
       return job->priority == needed.back()->priority;
     });
     Add(needed.begin(), top);
-    if (!AddOneOf(top, needed.end())) Add(top, needed.end());
+    if (!AddOneOf(top, needed.end())) AddFewest(top, needed.end());
     return true;
   }
 
@@ -57,13 +48,15 @@ class Victims {
   }
 
   const std::set<std::string>& whole() const { return whole_; }
+  int searches() const { return searches_; }
 
  private:
   bool IsGivable(const Holding& holding) const {
     return holding.whole && holding.priority < what_.need.priority && !holding.pods.empty();
   }
-  bool Suffices(const std::set<std::string>& whole) const {
-    return PreemptWith(whole, what_).has_value();
+  // False, too, if there were too many searches: every use takes more jobs then, and not too few.
+  bool IsEnough(const std::set<std::string>& whole) {
+    return searches_ < kMostSearches && ++searches_ > 0 && search_.Suffices(whole);
   }
   void Add(Jobs::const_iterator begin, Jobs::const_iterator end) {
     for (auto job = begin; job != end; ++job) whole_.insert((*job)->job);
@@ -71,12 +64,12 @@ class Victims {
 
   // The end of the shortest sequence of whole priorities, from the lowest up, whose jobs are
   // enough.
-  std::optional<Jobs::const_iterator> EndOfNeeded() const {
+  std::optional<Jobs::const_iterator> EndOfNeeded() {
     const Jobs::const_iterator last = givable_.end();
     const auto upto = [&](Jobs::const_iterator end) {
       std::set<std::string> all = whole_;
       for (auto job = givable_.begin(); job != end; ++job) all.insert((*job)->job);
-      return Suffices(all);
+      return IsEnough(all);
     };
     std::vector<Jobs::const_iterator> ends;  // the end of each priority's jobs
     for (auto job = givable_.begin(); job != last; ++job) {
@@ -92,11 +85,23 @@ class Victims {
     std::size_t tried = 0;
     for (auto job = begin; job != end && tried < kMostAlone; ++job, ++tried) {
       std::set<std::string> with = whole_;
-      if (!with.insert((*job)->job).second || !Suffices(with)) continue;
+      if (!with.insert((*job)->job).second || !IsEnough(with)) continue;
       whole_ = std::move(with);
       return true;
     }
     return false;
+  }
+
+  // The shortest sequence of these jobs, all of which are enough.
+  void AddFewest(Jobs::const_iterator begin, Jobs::const_iterator end) {
+    std::ptrdiff_t enough = end - begin, too_few = 0;
+    while (enough - too_few > 1) {
+      const std::ptrdiff_t middle = too_few + (enough - too_few) / 2;
+      std::set<std::string> with = whole_;
+      for (auto job = begin; job != begin + middle; ++job) with.insert((*job)->job);
+      (IsEnough(with) ? enough : too_few) = middle;
+    }
+    Add(begin, begin + enough);
   }
 
   // Tries halves, because usually few of many jobs are needed.
@@ -104,7 +109,7 @@ class Victims {
     if (begin == end) return;
     std::set<std::string> without = whole_;
     for (auto job = begin; job != end; ++job) without.erase((*job)->job);
-    if (Suffices(without)) {
+    if (IsEnough(without)) {
       whole_ = std::move(without);
       return;
     }
@@ -115,17 +120,22 @@ class Victims {
   }
 
   const PreemptionCase& what_;
+  PreemptionSearch& search_;
   Jobs givable_;  // ordered by LosesLess
   std::set<std::string> whole_;
+  int searches_ = 0;
 };
 
 }  // namespace
 
 std::optional<Preemption> Preempt(const PreemptionCase& what) {
-  Victims victims(what);
+  PreemptionSearch search(what);
+  Victims victims(what, &search);
   if (!victims.Choose()) return std::nullopt;
   victims.LetBeWhoIsNotNeeded();
-  return PreemptWith(victims.whole(), what);
+  auto preemption = search.TakeWith(victims.whole());
+  if (preemption) preemption->searches = victims.searches() + 1;
+  return preemption;
 }
 
 }  // namespace ringmaster::scheduler

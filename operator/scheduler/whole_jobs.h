@@ -3,7 +3,11 @@
 // pods are enough; jobs of the lowest priorities otherwise; at the highest of these priorities the
 // smallest job that is enough. In the end each job is spared without which the others are enough.
 //
-// Pure: the capacity is as before afterwards.
+// A search of the nodes tells whether some jobs are enough. There is a bound on the searches: where
+// very many jobs have to give, the last ones are spared only if the needed pods keep the places
+// that were found for them.
+//
+// Pure.
 #pragma once
 
 #include <optional>
@@ -11,6 +15,8 @@
 #include "operator/scheduler/preemption.h"
 
 namespace ringmaster::scheduler {
+
+inline constexpr int kMostSearches = 40;
 
 // Takes pods that jobs can do without and, where these are not enough, also whole jobs. A job that
 // was asked for all its pods earlier is asked again in preference to another one.

@@ -32,6 +32,21 @@ Trains Elastic(Trains job, int least) {
   return job;
 }
 
+// A thousand jobs of one pod. Every second node has a GPU too few for the job that waits, so no
+// sequence of jobs is enough without some that don't help.
+TEST(WholeJobsTest, HoweverManyJobsHaveToGiveTheSearchesAreFew) {
+  Case c{.name = "", .nodes = {}, .jobs = {}, .pods = 300, .gpus = 2, .taken = {}};
+  for (int i = 0; i < 1000; ++i) {
+    const std::string node = "n" + std::to_string(i);
+    c.nodes.push_back({node, 1 + i % 2});
+    c.jobs.push_back(Rigid("low" + std::to_string(i), 0, {{node, 1}}));
+  }
+  const Took took = Decide(c);
+  EXPECT_EQ(took.pods.size(), 300u) << "nobody gives who is not needed";
+  EXPECT_GT(took.searches, 0);
+  EXPECT_LE(took.searches, kMostSearches + 1);
+}
+
 class WholeJobsTable : public ::testing::TestWithParam<Case> {};
 
 TEST_P(WholeJobsTable, TakesNoMoreJobsThanAreNeeded) {

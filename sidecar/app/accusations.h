@@ -15,6 +15,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ringmaster::app {
@@ -30,6 +31,11 @@ class Accusations {
   void EnterView() {
     told_.clear();
     believed_ = 0;
+    accusers_.clear();
+  }
+  // False: the member `by` has said so of the pod before, in this view.
+  bool IsNews(const std::string& by, const std::string& uid) {
+    return accusers_.emplace(by, uid).second;
   }
   // A member of the view says that these are not heard.
   bool MayBelieve(const std::vector<std::string>& uids) {
@@ -49,8 +55,9 @@ class Accusations {
 
  private:
   const LookAround look_around_;
-  std::set<std::string> told_;  // in this view
-  std::size_t believed_ = 0;    // how many of them
+  std::set<std::string> told_;                              // in this view
+  std::size_t believed_ = 0;                                // how many of them
+  std::set<std::pair<std::string, std::string>> accusers_;  // with the pod that each accuses
 };
 
 }  // namespace ringmaster::app

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
 
 #include <nlohmann/json.hpp>
 
@@ -292,12 +293,27 @@ TEST(PeerMonitorTest, WhatIsToldOfAPodIsBelievedWhenThePodsAroundItAreKnown) {
   accusation.incarnation = 1;
   accusation.view = kFirst + 1;
   accusation.pods = {"u1"};
+  const auto said = [&](int times) {
+    testing::internal::CaptureStdout();
+    for (int i = 0; i < times; ++i) {
+      parts.peers.OnMessage(membership::EncodeMessage(accusation), "u2", "10.0.0.1:102");
+    }
+    spdlog::default_logger()->flush();
+    return testing::internal::GetCapturedStdout();
+  };
   parts.unsettled = {"u9"};
-  parts.peers.OnMessage(membership::EncodeMessage(accusation), "u2", "10.0.0.1:102");
+  EXPECT_THAT(said(1), testing::Not(testing::HasSubstr("accused")));
   EXPECT_FALSE(parts.membership.member().changing());
   parts.unsettled = {"u1"};
-  parts.peers.OnMessage(membership::EncodeMessage(accusation), "u2", "10.0.0.1:102");
+  accusation.pods = {"not in the view"};
+  EXPECT_THAT(said(1), testing::Not(testing::HasSubstr("accused")));
+  EXPECT_FALSE(parts.membership.member().changing());
+  accusation.pods = {"not in the view", "u1"};
+  const std::string log = said(2);
   EXPECT_TRUE(parts.membership.member().changing());
+  const size_t at = log.find("pod accused pod=u1 by=u2");
+  ASSERT_NE(at, std::string::npos) << log;
+  EXPECT_EQ(log.find("accused", at + 10), std::string::npos) << "said once";
 }
 
 // ---- OperatorOrders

@@ -1,6 +1,7 @@
 #include "sidecar/app/launcher_peer.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace ringmaster::app {
 
@@ -9,6 +10,9 @@ void LauncherPeer::Connected(uint64_t connection) {
   seen_ = true;
   lost_at_.reset();
   if (finishing_) send_(connection_, {{"t", "finish"}});
+  for (const auto& [slot, incarnation] : std::exchange(fenced_, {})) {
+    SendKillFenced(slot, incarnation);
+  }
 }
 
 void LauncherPeer::Closed(SteadyTime now) {
@@ -21,13 +25,31 @@ void LauncherPeer::Finish() {
   if (connected()) send_(connection_, {{"t", "finish"}});
 }
 
-void LauncherPeer::Kill(const WorkerProcess& worker, const std::string& reason, bool by_us) const {
+void LauncherPeer::Kill(const WorkerProcess& worker, const std::string& reason) const {
   if (!connected()) return;
   send_(connection_, {{"t", "kill"},
                       {"slot", worker.slot()},
                       {"incarnation", worker.identity.incarnation()},
-                      {"byUs", by_us},
+                      {"byUs", false},
                       {"reason", reason}});
+}
+
+void LauncherPeer::KillFenced(const WorkerProcess& worker) {
+  const uint64_t incarnation = worker.identity.incarnation();
+  if (connected()) {
+    SendKillFenced(worker.slot(), incarnation);
+  } else {
+    fenced_[worker.slot()] = incarnation;
+  }
+}
+
+void LauncherPeer::SendKillFenced(int slot, uint64_t incarnation) const {
+  // Nobody failed: the launcher counts no failure for it.
+  send_(connection_, {{"t", "kill"},
+                      {"slot", slot},
+                      {"incarnation", incarnation},
+                      {"byUs", true},
+                      {"reason", "fenced: this sidecar did not answer it for long"}});
 }
 
 void LauncherPeer::Look(const WorkerProcess& worker) const {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -32,24 +33,27 @@ class LauncherPeer {
 
   // It starts no worker any more; a launcher that connects later hears it too.
   void Finish();
-  // `by_us`: it is no failure of anybody, and isn't counted as one.
-  void Kill(const WorkerProcess& worker, const std::string& reason, bool by_us = false) const;
+  void Kill(const WorkerProcess& worker, const std::string& reason) const;
   // Kills a worker that its fence has stopped: it asks to be let in though it had built the newest
   // view. The others may wait for its rank; a new process joins, where this one could only be
-  // waited for.
-  void KillFenced(const WorkerProcess& worker) const {
-    Kill(worker, "fenced: this sidecar did not answer it for long", /*by_us=*/true);
-  }
+  // waited for. A launcher that is away (this sidecar may have started a moment ago) hears of it
+  // when it comes back.
+  void KillFenced(const WorkerProcess& worker);
   // Answered by a `state` frame.
   void Look(const WorkerProcess& worker) const;
   void Stop(int grace_seconds, const std::string& reason) const;
 
  private:
+  void SendKillFenced(int slot, uint64_t incarnation) const;
+
   const SendFrame send_;
   uint64_t connection_ = 0;  // 0: none
   bool seen_ = false;
   std::optional<SteadyTime> lost_at_;
   bool finishing_ = false;
+  // Slots whose worker is to be killed as soon as a launcher connects, and its incarnation. A
+  // worker that connects again and again meanwhile stands here once.
+  std::map<int, uint64_t> fenced_;
 };
 
 }  // namespace ringmaster::app

@@ -21,6 +21,23 @@ TEST(LauncherPeerTest, ALauncherThatConnectsLaterHearsThatTheJobFinishes) {
   EXPECT_EQ(sent.size(), 1u) << "it has heard that";
 }
 
+TEST(LauncherPeerTest, ALauncherThatConnectsLaterHearsWhichWorkersAreFenced) {
+  std::vector<nlohmann::json> sent;
+  LauncherPeer launcher([&](uint64_t, const nlohmann::json& frame) { sent.push_back(frame); });
+  launcher.KillFenced(WorkerProcess(1, 5));
+  launcher.KillFenced(WorkerProcess(1, 5));  // it has connected once more meanwhile
+  EXPECT_TRUE(sent.empty()) << "no launcher is connected";
+  launcher.Connected(7);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0]["t"], "kill");
+  EXPECT_EQ(sent[0]["slot"], 1);
+  EXPECT_EQ(sent[0]["incarnation"], 5);
+  EXPECT_EQ(sent[0]["byUs"], true);
+  launcher.Closed(SteadyTime());
+  launcher.Connected(8);
+  EXPECT_EQ(sent.size(), 1u) << "it has heard that";
+}
+
 TEST(LauncherPeerTest, ItIsLostFromWhenItsConnectionClosesUntilTheNext) {
   LauncherPeer launcher([](uint64_t, const nlohmann::json&) {});
   EXPECT_FALSE(launcher.seen());

@@ -46,7 +46,14 @@ void PeerMonitor::OnMessage(const std::string& body, const std::string& from,
                  message ? "its sender is another" : message.error());
     return;
   }
-  if (IsAccusation(*message) && !accusations_.MayBelieve(message->pods)) return;
+  if (IsAccusation(*message)) {
+    // What is kept of accusations grows with the view, whatever a member sends.
+    std::erase_if(message->pods, [&](const std::string& pod) {
+      return membership_->installed()->FindPod(pod) < 0;
+    });
+    if (message->pods.empty() || !accusations_.MayBelieve(message->pods)) return;
+    Say(*message);
+  }
   membership_->Feed(membership::MessageReceived{std::move(*message), address});
 }
 
@@ -55,6 +62,15 @@ bool PeerMonitor::IsAccusation(const membership::Message& message) const {
   const ViewPtr& installed = membership_->installed();
   return message.kind == membership::MessageKind::kSuspect && message.number != 1 &&
          installed != nullptr && message.view == installed->epoch;
+}
+
+// Otherwise nobody could tell for whose word a pod that lives was left out.
+void PeerMonitor::Say(const membership::Message& accusation) {
+  for (const std::string& pod : accusation.pods) {
+    if (!accusations_.IsNews(accusation.from, pod)) continue;
+    spdlog::info("pod accused pod={} by={} reason=\"it is not heard\" epoch={}", pod,
+                 accusation.from, EpochText(accusation.view));
+  }
 }
 
 void PeerMonitor::OnRecordAnswer(const std::string& body) {

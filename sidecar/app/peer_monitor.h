@@ -43,6 +43,7 @@ class PeerMonitor {
 
  private:
   bool IsAccusation(const membership::Message& message) const;
+  void Say(const membership::Message& accusation);
   void CheckRing();
 
   const std::string pod_uid_;

@@ -106,6 +106,7 @@ void Launcher::HandleSignals() {
 
 void Launcher::RunTimers() {
   const TimePoint now = Clock::now();
+  slots_.SidecarReads(link_.IsRead(), now);
   for (const Unfinished& worker : slots_.TakeUnfinished(now)) {
     if (!shutdown_.ending()) OnUnfinished(worker);
   }

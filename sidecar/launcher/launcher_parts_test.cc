@@ -67,6 +67,27 @@ TEST(SlotsTest, ASidecarThatStaysAwayIsWaitedForOnlySoLong) {
   EXPECT_EQ(slots.TakeUnfinished(kNow + kSidecarAway), unheard);
 }
 
+// The process is stopped, say: its connection is there, and nobody reads what comes.
+TEST(SlotsTest, ASidecarThatStandsStillIsWaitedForLikeOneThatIsAway) {
+  Slots slots(1);
+  slots.ExitedWell(0, kNow);
+  slots.SidecarReads(false, kNow);
+  EXPECT_EQ(slots.NextWake(), kNow + kFinishGrace) << "it may just not have come to it";
+  const TimePoint late = kNow + kFinishGrace;
+  slots.SidecarReads(false, late);
+  EXPECT_TRUE(slots.TakeUnfinished(late).empty());
+  EXPECT_EQ(slots.NextWake(), late + kLookAgain);
+  slots.SidecarReads(true, late + seconds(5));
+  EXPECT_EQ(slots.NextWake(), late + seconds(5) + kSidecarBack);
+
+  slots.ExitedWell(0, kNow);
+  slots.SidecarReads(false, late);
+  const TimePoint later = late + kSidecarAway;
+  slots.SidecarReads(false, later);
+  EXPECT_EQ(slots.TakeUnfinished(later), (std::vector<Unfinished>{{.slot = 0, .unheard = true}}))
+      << "not for ever";
+}
+
 TEST(SlotsTest, BeforeTheFirstConnectionNobodyHasAgreedToAnEnd) {
   Slots slots(1);
   slots.ExitedWell(0, kNow);

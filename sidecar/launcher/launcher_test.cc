@@ -1,4 +1,10 @@
 // The launcher where workers link our collectives.
+#include <chrono>
+#include <fstream>
+#include <thread>
+#include <utility>
+
+#include "sidecar/launcher/slots.h"
 #include "sidecar/launcher/testing/launcher_fixture.h"
 
 namespace ringmaster::launcher {
@@ -146,6 +152,39 @@ TEST_F(LauncherTest, ExitZeroIsRightWhenFinishComesWithinTheGrace) {
   Start("exit 0");
   Accept();
   Await("exited");
+  Send({{"t", "finish"}});
+  EXPECT_EQ(ExitCode(), 0);
+}
+
+// The others may have agreed to end while the sidecar was away: it hears of that when it is back.
+TEST_F(LauncherTest, ExitZeroWhileTheSidecarIsAwayWaitsForItsWord) {
+  Listen();
+  ASSERT_EQ(mkfifo(Path("gate").c_str(), 0600), 0);
+  Start("read line < $DIR/gate; exit 0");
+  Accept();
+  Await("started");
+  close(std::exchange(connection_, -1));
+  close(std::exchange(listener_, -1));
+  unlink(Path("s").c_str());
+  std::ofstream(Path("gate")) << "go\n";
+  std::this_thread::sleep_for(kFinishGrace + std::chrono::milliseconds(500));
+  Listen();
+  Accept();
+  EXPECT_EQ(Await("exited")["exitCode"], 0);
+  Send({{"t", "finish"}});
+  EXPECT_EQ(ExitCode(), 0);
+}
+
+// A sidecar that a signal has stopped: it is connected, and reads nothing.
+TEST_F(LauncherTest, ExitZeroWhileTheSidecarStandsStillWaitsForItsWord) {
+  Listen();
+  ASSERT_EQ(mkfifo(Path("gate").c_str(), 0600), 0);
+  Start("read line < $DIR/gate; exit 0");
+  Accept();
+  Await("started");
+  std::ofstream(Path("gate")) << "go\n";
+  std::this_thread::sleep_for(kFinishGrace + std::chrono::milliseconds(500));
+  EXPECT_EQ(Await("exited")["exitCode"], 0);
   Send({{"t", "finish"}});
   EXPECT_EQ(ExitCode(), 0);
 }

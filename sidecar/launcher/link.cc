@@ -1,6 +1,8 @@
 #include "sidecar/launcher/link.h"
 
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -38,6 +40,12 @@ void Link::Poll(Clock::time_point now) {
   if (fd_ < 0 && now >= retry_at_) Connect(now);
   if (fd_ >= 0) Read(now);
   if (fd_ >= 0) Write(now);
+}
+
+bool Link::IsRead() const {
+  if (fd_ < 0) return true;
+  int unread = 0;  // of a unix socket: what its peer has not read
+  return writing_.empty() && pending_.empty() && ioctl(fd_, SIOCOUTQ, &unread) == 0 && unread == 0;
 }
 
 short Link::events() const {

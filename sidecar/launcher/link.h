@@ -30,6 +30,10 @@ class Link {
   // Kept until a connection takes it.
   void Send(const nlohmann::json& frame);
 
+  // Whether the sidecar has read everything that was sent over this connection; true while there is
+  // none.
+  bool IsRead() const;
+
   // Ends the connection, and forgets what is to be sent. The next one opens by itself.
   void Drop(Clock::time_point now);
 

@@ -48,6 +48,21 @@ void Slots::SidecarFound(TimePoint now) {
   }
 }
 
+void Slots::SidecarReads(bool everything, TimePoint now) {
+  if (everything) {
+    if (std::exchange(look_at_, std::nullopt)) SidecarFound(now);
+    return;
+  }
+  const bool due = std::any_of(slots_.begin(), slots_.end(), [&](const Slot& slot) {
+    return slot.finish_by && *slot.finish_by <= now;
+  });
+  if (due && !sidecar_lost_) {
+    SidecarLost(now);
+    look_at_ = now;
+  }
+  if (look_at_) look_at_ = now + kLookAgain;
+}
+
 std::vector<int> Slots::TakeRestarts(TimePoint now) {
   std::vector<int> due;
   for (size_t i = 0; i < slots_.size(); ++i) {
@@ -66,7 +81,7 @@ std::vector<Unfinished> Slots::TakeUnfinished(TimePoint now) {
 }
 
 std::optional<TimePoint> Slots::NextWake() const {
-  std::optional<TimePoint> wake;
+  std::optional<TimePoint> wake = look_at_;
   for (const Slot& slot : slots_) wake = Earlier(wake, Earlier(slot.restart_at, slot.finish_by));
   return wake;
 }

@@ -19,6 +19,7 @@ namespace ringmaster::launcher {
 inline constexpr std::chrono::seconds kFinishGrace{1};
 // A sidecar that is away, or has just come back, has yet to hear from others that the job ends.
 inline constexpr std::chrono::seconds kSidecarAway{30}, kSidecarBack{10};
+inline constexpr std::chrono::milliseconds kLookAgain{100};
 
 struct Slot {
   uint64_t incarnation = 0;
@@ -27,7 +28,7 @@ struct Slot {
   bool closed = false;  // nothing will run here again
   std::optional<TimePoint> restart_at;
   std::optional<TimePoint> finish_by;  // it exited 0; by then the job finishes
-  bool unheard = false;                // it exited 0 while the sidecar was away, or shortly before
+  bool unheard = false;                // it exited 0 and the sidecar could not hear of it
 };
 
 // The worker of a slot exited 0, and it was not heard in time that the job finishes.
@@ -54,6 +55,9 @@ class Slots {
   // that a worker can't have agreed to anything.
   void SidecarLost(TimePoint now);
   void SidecarFound(TimePoint now);
+  // Whether the sidecar has read everything that was sent to it; call it before TakeUnfinished. One
+  // that stands still keeps its connection, and hears as little as one that is away.
+  void SidecarReads(bool everything, TimePoint now);
   // Slots whose time has come; they are not due again.
   std::vector<int> TakeRestarts(TimePoint now);
   std::vector<Unfinished> TakeUnfinished(TimePoint now);
@@ -61,7 +65,8 @@ class Slots {
 
  private:
   std::vector<Slot> slots_;
-  bool sidecar_lost_ = false;  // there was a connection to it
+  bool sidecar_lost_ = false;         // there was a connection to it, or it stands still
+  std::optional<TimePoint> look_at_;  // it stands still: when to see whether it reads again
 };
 
 // True once its time has come; it is reset then.

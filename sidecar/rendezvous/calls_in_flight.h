@@ -1,11 +1,16 @@
 // The unary calls a client has begun, so that it can end them all before its loop goes away.
 //
+// A call's context holds the channel. If the last channel of a process goes on one of gRPC's own
+// threads, gRPC 1.51 makes that thread wait for its own end, and the process aborts. So the context
+// goes before the call counts as ended, while its client still has the channel.
+//
 // Thread rule: any thread. gRPC calls End from its own.
 #pragma once
 
 #include <grpcpp/client_context.h>
 
 #include <chrono>
+#include <memory>
 #include <set>
 
 #include "common/sync/mutex.h"
@@ -22,9 +27,12 @@ class CallsInFlight {
     return true;
   }
 
-  void End(grpc::ClientContext* context) {
+  // `call` has a member `context`, which was begun.
+  template <typename Call>
+  void End(std::shared_ptr<Call> call) {
     sync::MutexLock lock(&mu_);
-    contexts_.erase(context);
+    contexts_.erase(&call->context);
+    call.reset();
     ended_.NotifyAll();
   }
 

@@ -109,6 +109,10 @@ class Watched : public std::enable_shared_from_this<Watched> {
     events.on_echo = IfHere(
         [](Watched* self, const HeartbeatNews& news, uint64_t late) { self->Heard(news, late); });
     events.on_broken = IfHere([](Watched* self, const std::string& why) { self->Broken(why); });
+    events.on_unable = IfHere([](Watched* self) {
+      self->Disconnect();
+      self->silence_.CouldNotAsk();
+    });
     events.on_other_pod = IfHere([](Watched* self) {
       self->Disconnect();
       self->Suspect("another pod listens at its address");

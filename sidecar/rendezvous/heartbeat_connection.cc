@@ -4,10 +4,20 @@
 #include <asio/read.hpp>
 #include <asio/read_until.hpp>
 #include <asio/write.hpp>
+#include <cerrno>
 #include <istream>
 #include <utility>
 
 namespace ringmaster::rendezvous {
+namespace {
+
+// This process lacks something that a connection needs.
+bool IsOwnLack(const std::error_code& error) {
+  const int lack = error.value();
+  return lack == EMFILE || lack == ENFILE || lack == ENOBUFS || lack == ENOMEM;
+}
+
+}  // namespace
 
 HeartbeatConnection::HeartbeatConnection(asio::io_context* loop, HeartbeatTarget target,
                                          HeartbeatEvents events)
@@ -19,6 +29,7 @@ HeartbeatConnection::HeartbeatConnection(asio::io_context* loop, HeartbeatTarget
 void HeartbeatConnection::Dial(const asio::ip::tcp::endpoint& endpoint) {
   socket_.async_connect(endpoint, [self = shared_from_this()](std::error_code error) {
     if (self->closed_) return;
+    if (IsOwnLack(error)) return self->End(self->events_.on_unable);
     if (error) return self->End(self->events_.on_broken, "connect: " + error.message());
     std::error_code ignored;
     // A free port may be given to the very socket that dials it, which then talks to itself.

@@ -30,9 +30,11 @@ struct HeartbeatEvents {
   std::function<void(bool proven)> on_open;
   // `late`: how many beats have been sent since the one that it answers.
   std::function<void(const HeartbeatNews& news, uint64_t late)> on_echo;
-  // After one of these the connection is over. It is refused or reset; another pod listens there;
+  // After one of these the connection is over. It is refused or reset; this process has no
+  // descriptor or no memory for it, which says nothing about the peer; another pod listens there;
   // what has come is not proven.
   std::function<void(const std::string& why)> on_broken;
+  std::function<void()> on_unable;
   std::function<void()> on_other_pod;
   std::function<void(const std::string& why)> on_refused;
 };

@@ -1,6 +1,8 @@
 #include "sidecar/rendezvous/heartbeat.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -139,6 +141,38 @@ TEST_F(HeartbeatTest, InALargeViewItLooksAroundAPodWhenAsked) {
   pods.resize(16);
   all_["p0"]->Watch(pods);
   EXPECT_TRUE(all_["p0"]->LookAround("p9").empty()) << "all watch all";
+}
+
+// No descriptor is left in this process until the end of the scope.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const int lowest_free = dup(STDERR_FILENO);
+    close(lowest_free);
+    rlimit none = before_;
+    none.rlim_cur = static_cast<rlim_t>(lowest_free);
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  }
+  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_;
+};
+
+TEST_F(HeartbeatTest, WhoHasNoDescriptorLeftAccusesNobody) {
+  Add("a");
+  Add("b");
+  {
+    const NoDescriptors none;
+    all_["a"]->Watch({PeerOf("b")});
+    const auto end = std::chrono::steady_clock::now() + 3 * suspect_after_;
+    while (std::chrono::steady_clock::now() < end) loop_.run_for(milliseconds(5));
+    EXPECT_TRUE(suspected_.empty()) << suspected_["a>b"];
+    EXPECT_TRUE(unreachable_.empty());
+    EXPECT_EQ(heard_.count("a>b"), 0u) << "it could dial";
+  }
+  EXPECT_TRUE(RunUntil([&] { return heard_.count("a>b") > 0; }));
 }
 
 TEST_F(HeartbeatTest, SuspectsAPodThatAcceptsButNeverAnswers) {

@@ -83,14 +83,14 @@ class GrpcOperatorClient final : public OperatorClient {
     stub_->async()->Record(
         &call->context, &call->request, &call->reply,
         [this, loop = loop_, alive = alive_, calls = calls_, call, patience,
-         answer = std::move(answer)](grpc::Status status) {
+         answer = std::move(answer)](grpc::Status status) mutable {
           std::string text = status.ok() ? call->reply.message() : patience->Why(status);
           asio::post(*loop, [this, alive, answer, patience, ok = status.ok(), text] {
             patience->End();
             if (*alive) LogRecordCall(ok, text);
             answer(ok, text);
           });
-          calls->End(&call->context);
+          calls->End(std::move(call));
         });
   }
 

@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,7 +32,10 @@ class OperatorStream final : public grpc::ClientBidiReactor<v1::SidecarReport, v
     auto stream =
         std::shared_ptr<OperatorStream>(new OperatorStream(std::move(notice), std::move(done)));
     stream->self_ = stream;
-    stub->async()->Attend(&stream->context_, stream.get());
+    {
+      sync::MutexLock lock(&stream->mu_);
+      stub->async()->Attend(&*stream->context_, stream.get());
+    }
     stream->AddHold();  // writes come from the loop, outside of reactions
     stream->StartRead(&stream->incoming_);
     stream->StartCall();
@@ -52,7 +56,10 @@ class OperatorStream final : public grpc::ClientBidiReactor<v1::SidecarReport, v
     if (!closed_ && !writing_) WriteNext();
   }
 
-  void Cancel() { context_.TryCancel(); }
+  void Cancel() {
+    sync::MutexLock lock(&mu_);
+    if (context_) context_->TryCancel();
+  }
 
   bool WaitDone(std::chrono::milliseconds limit) {
     const auto deadline = std::chrono::steady_clock::now() + limit;
@@ -107,6 +114,7 @@ class OperatorStream final : public grpc::ClientBidiReactor<v1::SidecarReport, v
       queue_.clear();
       handed_back_ = true;
       self = std::move(self_);
+      context_.reset();  // before the client may drop its channel, see calls_in_flight.h
     }
     on_done_(std::move(unsent), status.error_message());
     sync::MutexLock lock(&mu_);
@@ -116,11 +124,11 @@ class OperatorStream final : public grpc::ClientBidiReactor<v1::SidecarReport, v
 
   const NoticeHandler on_notice_;
   const DoneHandler on_done_;
-  grpc::ClientContext context_;
   v1::OperatorNotice incoming_;
   std::shared_ptr<OperatorStream> self_;
   sync::Mutex mu_;
   sync::CondVar ended_;
+  std::optional<grpc::ClientContext> context_ GUARDED_BY(mu_){std::in_place};
   std::deque<QueuedReport> queue_ GUARDED_BY(mu_);
   bool writing_ GUARDED_BY(mu_) = false;
   bool half_close_ GUARDED_BY(mu_) = false;

@@ -1,19 +1,24 @@
 // What an operator hears of a sidecar, whenever it comes to hear of it: the operator may be away,
 // and another one may follow.
+#include "sidecar/rendezvous/operator_stream.h"
+
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
+#include <atomic>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "common/sync/mutex.h"
 #include "operator.grpc.pb.h"
+#include "sidecar/rendezvous/calls_in_flight.h"
 #include "sidecar/rendezvous/operator_client.h"
 #include "tests/support/temp_dir.h"
 
@@ -198,6 +203,65 @@ TEST_F(OperatorStreamTest, WhatWasToldLastArrivesBeforeItStops) {
   client_->ReportFinished(2);
   client_->Stop();
   EXPECT_THAT(operator_->Heard(), ElementsAre(Registered(0), "finished 1", "finished 2"));
+}
+
+// Counts the contexts of calls that exist.
+class Contexts final : public grpc::ClientContext::GlobalCallbacks {
+ public:
+  void DefaultConstructor(grpc::ClientContext*) override { ++exist; }
+  void Destructor(grpc::ClientContext*) override { --exist; }
+  std::atomic<int> exist{0};
+};
+
+// gRPC takes such callbacks once in a process, and for good.
+Contexts& CountContexts() {
+  auto* const contexts = new Contexts;
+  grpc::ClientContext::SetGlobalCallbacks(contexts);
+  return *contexts;
+}
+
+TEST(OperatorStreamEndTest, ItHoldsNoChannelOnceItIsDone) {
+  static Contexts& contexts = CountContexts();
+  ASSERT_EQ(contexts.exist, 0);
+  const support::TempDir dir;
+  const std::string target = "unix:" + (dir.path() / "operator.sock").string();
+  Operator service(target);
+  const auto stub =
+      v1::OperatorLink::NewStub(grpc::CreateChannel(target, grpc::InsecureChannelCredentials()));
+  const auto stream = OperatorStream::Open(
+      stub.get(), [](const v1::OperatorNotice&) {}, [](const auto&, const std::string&) {});
+  EXPECT_EQ(contexts.exist, 1);
+  stream->HalfClose();
+  ASSERT_TRUE(stream->WaitDone(std::chrono::seconds(60)));
+  EXPECT_EQ(contexts.exist, 0);
+}
+
+// Its end takes time, unless somebody has seen meanwhile that all calls have ended.
+struct SlowToGo {
+  ~SlowToGo() {
+    begun->set_value();
+    seen.wait_for(std::chrono::milliseconds(200));
+    *gone = true;
+  }
+  std::promise<void>* begun;
+  std::future<void> seen;
+  std::atomic<bool>* gone;
+  grpc::ClientContext context;
+};
+
+TEST(CallsInFlightTest, ACallIsGoneWithItsChannelBeforeItHasEnded) {
+  CallsInFlight calls;
+  std::promise<void> begun, seen;
+  std::atomic<bool> gone = false;
+  std::shared_ptr<SlowToGo> call(new SlowToGo{&begun, seen.get_future(), &gone});
+  ASSERT_TRUE(calls.Begin(&call->context));
+  std::jthread ends([&] { calls.End(std::move(call)); });
+  begun.get_future().wait();
+  calls.StopAndWait();
+  EXPECT_TRUE(gone);
+  seen.set_value();
+  grpc::ClientContext late;
+  EXPECT_FALSE(calls.Begin(&late));
 }
 
 TEST_F(OperatorStreamTest, AnExitThatIsToldWhileTheStreamEndsReachesTheNextOperator) {

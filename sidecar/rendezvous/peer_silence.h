@@ -26,6 +26,8 @@ class PeerSilence {
   }
   // A new connection is being opened.
   void Dialled() { attempt_age_ = Duration(0); }
+  // This process could not even dial, so the peer's silence so far says nothing about it.
+  void CouldNotAsk() { lasted_ = Duration(0); }
   void Heard() { lasted_ = attempt_age_ = Duration(0); }
 
   Duration lasted() const { return lasted_; }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/rpc/connection_limits.h"
 #include "common/rpc/message_size.h"
 #include "common/tls/certificate.h"
 #include "common/tls/credentials.h"
@@ -43,6 +44,7 @@ class Server final : public RendezvousServer, private v1::Rendezvous::CallbackSe
     grpc::ServerBuilder builder;
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     rpc::LimitMessages(&builder);
+    rpc::LimitConnections(&builder);
     builder.AddListeningPort(address, credentials, &port_);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
@@ -129,13 +131,13 @@ class GrpcRendezvousClient final : public RendezvousClient {
     const auto patience = CallDeadline::Begin(loop_, call, deadline);
     const Peer& peer = PeerAt(address);
     auto done = [loop = loop_, calls = calls_, call, patience, failed = std::move(failed),
-                 silent = peer.silent](grpc::Status status) {
+                 silent = peer.silent](grpc::Status status) mutable {
       if (patience->Passed(status)) *silent = true;
       asio::post(*loop, [patience, failed, ok = status.ok(), why = patience->Why(status)] {
         patience->End();
         if (!ok && failed) failed(why);
       });
-      calls->End(&call->context);
+      calls->End(std::move(call));
     };
     auto* const stub = peer.stub->async();
     if (envelope.kind == Envelope::Kind::kHistory)

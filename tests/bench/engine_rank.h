@@ -18,7 +18,7 @@ class EngineRank : public engine::EngineListener, public engine::CommunicatorFac
       : endpoint_(endpoint),
         allow_shm_(options.allow_shm),
         engine_(engine::EngineOptions{this, this, &state_}) {
-    engine::View view;
+    engine::WorkerView view;
     view.epoch = options.epoch;
     view.parent = options.epoch - 1;
     view.reason = "Bootstrap";

@@ -2,7 +2,8 @@
 
 A leak shows as growth from the first part of a run to its last: the first fifth is for caches and imports to fill, after that
 things should stay where they are. Two series are judged: each process that lived for most of the run, and for each program the mean of
-its processes at each moment, which tells of leaks that faults hide by ending the processes."""
+its processes at each moment, which tells of leaks that faults hide by ending the processes. A process that serves others (the operator has
+connections to each pod) takes more where there are more, so it is compared at moments with as many processes."""
 import collections
 import pathlib
 import statistics
@@ -88,16 +89,31 @@ def means(samples):
     return found
 
 
-def growth(series):
-    """[(field, before, after)] of what has grown between the two parts of [(seconds, Sample)]."""
+def crowds(samples):
+    """{second: how many processes were seen then}"""
+    return collections.Counter(round(when) for series in samples.values() for when, _ in series)
+
+
+def of_equal_crowds(before, after, crowd):
+    """Of the samples of both parts those with the crowd that both have most of; where they share none, all."""
+    sizes = [collections.Counter(crowd[round(when)] for when, _ in part) for part in (before, after)]
+    common = sizes[0].keys() & sizes[1].keys()
+    if not common:
+        return before, after
+    size = max(common, key=lambda each: min(sizes[0][each], sizes[1][each]))
+    return [[(when, taken) for when, taken in part if crowd[round(when)] == size] for part in (before, after)]
+
+
+def growth(series, crowd=collections.Counter()):
+    """[(field, before, after)] of what has grown between the two parts of [(seconds, Sample)]. `crowd`: {second: processes}."""
     if len(series) < LEAST_SAMPLES:
         return []
     first, last = series[0][0], series[-1][0]
 
     def part(begin, end):
-        inside = [taken for when, taken in series if first + begin * (last - first) <= when <= first + end * (last - first)]
-        return Sample(*(statistics.median(values) for values in zip(*inside)))
-    before, after = part(SETTLED, BEGIN), part(END, 1.0)
+        return [(when, taken) for when, taken in series if first + begin * (last - first) <= when <= first + end * (last - first)]
+    parts = of_equal_crowds(part(SETTLED, BEGIN), part(END, 1.0), crowd)
+    before, after = (Sample(*(statistics.median(values) for values in zip(*(taken for _, taken in each)))) for each in parts)
     return [(field, getattr(before, field), getattr(after, field)) for field in Sample._fields
             if getattr(after, field) > getattr(before, field) + getattr(ROOM, field) and
             getattr(after, field) > getattr(before, field) * SHARE]
@@ -106,14 +122,15 @@ def growth(series):
 def judge(samples, seconds):
     """What grows in a run of `seconds`, as sentences; empty: nothing."""
     found = []
+    crowd = crowds(samples)
     for (program, pid), series in sorted(samples.items()):
         if series[-1][0] - series[0][0] < 0.6 * seconds:
             continue
         found += ["%s of process %d (%s) grew from %.0f to %.0f" % (field, pid, program, before, after)
-                  for field, before, after in growth(series)]
+                  for field, before, after in growth(series, crowd)]
     for program, series in sorted(means(samples).items()):
         found += ["%s of a %s grew from %.0f to %.0f in the mean" % (field, program, before, after)
-                  for field, before, after in growth(series)]
+                  for field, before, after in growth(series, crowd)]
     return found
 
 

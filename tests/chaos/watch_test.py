@@ -48,6 +48,25 @@ def test_a_leak_is_found_that_faults_hide_by_ending_processes():
     assert [sentence for sentence in watch.judge(samples, 1000) if "descriptors of a worker" in sentence]
 
 
+def served(leak):
+    """An operator with six descriptors for each of its pods, of which there are 2 at first, then 8, and both for a while."""
+    def pods(t):
+        return 2 if t < 300 or t % 100 < 20 else 8
+    samples = {("operator", 1): series(descriptors=lambda t: 40 + 6 * pods(t) + leak(t))}
+    for pid in range(8):
+        samples["sidecar", 10 + pid] = [(t, Sample(3_000, 20, 8)) for t in range(0, 1000, 5) if pid < pods(t)]
+    return samples
+
+
+def test_more_pods_are_no_leak_of_the_operator():
+    assert watch.judge(served(lambda t: 0), 1000) == []
+
+
+def test_a_leak_is_found_while_pods_come_and_go():
+    assert watch.judge(served(lambda t: t // 8), 1000) == [
+        "descriptors of process 1 (operator) grew from 132 to 201", "descriptors of a operator grew from 132 to 201 in the mean"]
+
+
 def test_a_process_that_lived_shortly_is_no_leak():
     assert watch.judge({("sidecar", 1): series(lambda t: 1_000_000 if t > 30 else 0, seconds=45)}, 1000) == []
 

@@ -45,12 +45,16 @@ def test_no_rule_has_a_wildcard_or_makes_itself_stronger():
                 assert not (resource == "secrets" and verbs & {"list", "watch", "delete"})
 
 
+# In no namespace, so no role of a namespace has them.
+CLUSTER_ALONE = ("nodes", "priorityclasses")
+
+
 def test_the_readme_says_of_each_right_what_it_is_for():
     table = readme_table()
     want = {}
     for (scope, group, resource), verbs in rules(render()).items():
         if scope == "cluster":
-            where = "nodes" if resource == "nodes" else "jobs"
+            where = {"nodes": "nodes", "priorityclasses": "gang"}.get(resource, "jobs")
         else:
             where = "own"
         want[(where, group, resource)] = verbs
@@ -73,9 +77,9 @@ def test_with_one_namespace_there_is_nothing_cluster_wide_but_reading_nodes_and_
     everything = rules(render())
     one = rules(render(watchNamespaces=["team-a"]))
     assert {key[1:]: v for key, v in one.items() if key[0] == "cluster"} == \
-        {("", "nodes"): {"list", "watch"}, ("", "pods"): {"list", "watch"}}
+        {("", "nodes"): {"list", "watch"}, ("", "pods"): {"list", "watch"}, ("scheduling.k8s.io", "priorityclasses"): {"get"}}
     moved = {("team-a", *key[1:]): v for key, v in everything.items()
-             if key[0] == "cluster" and key[2] != "nodes"}
+             if key[0] == "cluster" and key[2] not in CLUSTER_ALONE}
     assert {key: v for key, v in one.items() if key[0] == "team-a"} == moved
     alone = {"watchNamespaces": ["team-a"], "rbac": {"nodes": False}, "jobs": {"gangAdmission": False}}
     assert not [key for key in rules(render(**alone)) if key[0] == "cluster"]
@@ -85,7 +89,7 @@ def test_with_one_namespace_there_is_nothing_cluster_wide_but_reading_nodes_and_
 
 @pytest.mark.parametrize("hooks", [False, True])
 def test_with_several_namespaces_each_has_the_same_role_and_no_other_has_one(hooks):
-    everything = {key[1:]: v for key, v in rules(render(), hooks).items() if key[0] == "cluster" and key[2] != "nodes"}
+    everything = {key[1:]: v for key, v in rules(render(), hooks).items() if key[0] == "cluster" and key[2] not in CLUSTER_ALONE}
     several = rules(render(watchNamespaces=["team-a", "team-b"]), hooks)
     for team in ("team-a", "team-b"):
         assert {key[1:]: v for key, v in several.items() if key[0] == team} == everything

@@ -1,6 +1,6 @@
-// Serves the embedded API server to the tests of this folder, and answers for the parser:
-// prints {"port", "token", "ca"}, then for each line of stdin, a HorovodJob as JSON, a line with
-// what is wrong in it, [{"path", "message"}]. Ends when stdin does.
+// Serves the embedded API server to the tests of this folder and to that of the operator's page,
+// and answers for the parser: prints {"port", "token", "ca"}, then for each line of stdin, a
+// HorovodJob as JSON, a line with what is wrong in it, [{"path", "message"}]. Ends when stdin does.
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -26,6 +26,17 @@ json WhatIsWrong(const std::string& line) {
   return wrong;
 }
 
+// Knows the bearer tokens "viewer" and "tenant"; the viewer may see the operator's page.
+json Review(const std::string& kind, const json& spec) {
+  if (kind == "TokenReview") {
+    const std::string token = spec.value("token", "");
+    return {{"authenticated", token == "viewer" || token == "tenant"},
+            {"user", {{"username", token}}}};
+  }
+  const bool page = spec.value("/nonResourceAttributes/path"_json_pointer, "") == "/page";
+  return {{"allowed", page && spec.value("user", "") == "viewer"}};
+}
+
 }  // namespace
 
 int main() {
@@ -40,6 +51,7 @@ int main() {
   options.tls = *tls;
   options.token = kube::RandomHex(16);
   options.crd_yaml = local::kEmbeddedCrd;
+  options.review = Review;
   const std::string token = options.token;
   auto server = local::RestServer::Start(std::move(options), std::make_shared<local::Store>(store));
   if (!server) {

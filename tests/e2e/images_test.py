@@ -1,4 +1,4 @@
-"""What the image of the sidecar brings into worker pods runs in images of others: an older glibc, no libstdc++."""
+"""What the image of the sidecar brings into worker pods runs in images of others: an older glibc, no libstdc++. Images that need no shell have none."""
 import json
 import subprocess
 import tarfile
@@ -30,3 +30,15 @@ def test_what_worker_pods_get_needs_glibc_2_28_and_nothing_else(tmp_path):
     done = subprocess.run([REPOSITORY / "hack/lib/portable-library", "--check", *(found[name] for name in LOADED)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "(NEEDED)" not in subprocess.run(["readelf", "-d", found[STATIC]], capture_output=True, text=True, check=True).stdout
+
+
+def test_operator_and_sidecar_come_without_a_shell():
+    shells = {"sh", "bash", "dash", "busybox", "perl", "python3", "apt-get"}
+    looked_at = [archive for archive in image_archives() if archive.name in ("operator.tar", "sidecar.tar")]
+    assert len(looked_at) == 2
+    for archive in looked_at:
+        with tarfile.open(archive) as image:
+            manifest, = json.load(image.extractfile("manifest.json"))
+            for layer in manifest["Layers"]:
+                with tarfile.open(fileobj=image.extractfile(layer)) as packed:
+                    assert not [name for name in packed.getnames() if name.rsplit("/", 1)[-1] in shells], archive

@@ -74,6 +74,7 @@ def looks_at_all(job, tmp_path):
     described = ringmaster(job, "describe", "digits")
     assert re.search(r"^Step: +[1-9]\d*$", described, re.M), described
     assert re.search(r"WorkerRestarted, pod digits-worker-1: worker 0 of pod digits-worker-1 was ended by signal 9", described), described
+    assert re.search(r"^Changes:\n(.*\n)*? +\S+ ago  view 1\.\d, 1 worker: WorkerLost; digits-worker-1 lost", described, re.M), described
     assert re.search(r"^digits   view 1\.\d   2 workers   step \d+", ringmaster(job, "top", "digits", "--interval", "0.5"))
     assert re.search(r"ringmaster-launcher: worker exited slot=0 .*exit_code=137", ringmaster(job, "logs", "digits"))
     wrote = ringmaster(job, "timeline", "digits", "-o", str(tmp_path / "timeline.json"))

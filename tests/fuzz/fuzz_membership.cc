@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "common/membership/compact_record.h"
 #include "common/membership/message_json.h"
 #include "common/membership/state_json.h"
 #include "common/membership/view_json.h"
@@ -24,6 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Check(text, DecodeReport, EncodeReport);
   Check(text, DecodeState, EncodeState);
   Check(text, DecodeRecord, EncodeRecord);
+  Check(text, DecodeCompactRecord, EncodeCompactRecord);
   Check(text, DecodeView, EncodeView);
   Check(text, DecodeCandidate, EncodeCandidate);
   return 0;

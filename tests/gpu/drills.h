@@ -20,8 +20,9 @@ enum class Death {
 // The last rank never returns. The others run what was interrupted again, in a view of their own.
 void LoseTheLast(GpuRank& r, Death death);
 
-// Times beside NCCL's own, and what they should be: at most 2 % more from 1 MiB on, and 20 us for
-// what is smaller. `judged`: where they aren't, it is wrong.
+// Times beside NCCL's own, and what they should be: at most 2 % more than the faster of its two
+// kinds of communicators from 1 MiB on, and 20 us for what is smaller. `judged`: where they aren't,
+// it is wrong.
 void CompareWithNccl(GpuRank& r, size_t most_bytes, bool judged);
 
 }  // namespace ringmaster::gpu_test

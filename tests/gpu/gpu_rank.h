@@ -18,7 +18,7 @@ namespace ringmaster::gpu_test {
 
 class GpuRank {
  public:
-  GpuRank(DrillBoard* board, const nccl::Gpu& gpu, int device, nccl::Limits limits)
+  GpuRank(DrillBoard* board, const nccl::Gpu& gpu, int device, nccl::WaitLimits limits)
       : board_(board),
         gpu_(gpu),
         device_(device),
@@ -31,6 +31,7 @@ class GpuRank {
   }
 
   const nccl::Gpu& gpu() const { return gpu_; }
+  int device() const { return device_; }
   DrillBoard& board() { return *board_; }
   int rank() const { return host_->rank(); }
   int size() const { return host_->size(); }
@@ -101,7 +102,7 @@ class GpuRank {
     response.roots = {root};
     engine::Retained result;
     if (Status s = backend_.Execute(response, pending, &result); !s.ok()) return s;
-    if (response.has_own_results()) {
+    if (response.needs_confirmation()) {
       if (Status s = backend_.Confirm(); !s.ok()) return s;
     }
     (void)backend_.Publish(result, &pending);

@@ -2,15 +2,17 @@
 
 import json
 import os
+import pathlib
 import re
 import socket
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
 import harness
-from harness import BIN, Run, manifest, ringmaster
+from harness import BIN, Run, manifest, ringmaster, wait_for
 
 PYTHON = "/usr/bin/python3"
 
@@ -104,6 +106,13 @@ def test_summary_that_can_not_be_written_is_said_before_anything_runs(write, tmp
     assert "--summary" in done.stderr and "No such file" in done.stderr
 
 
+@pytest.mark.parametrize("option", ["--summary", "--output-filename", "--run-dir", "--carry"])
+def test_a_path_of_run_that_can_not_be_is_a_wrong_word(option):
+    path = "/proc/no/such"  # nobody makes a file there, not even root
+    done = ringmaster("run", option, path, "-np", 1, "true")
+    assert done.returncode == 2 and path in done.stderr, done
+
+
 def test_run_directory_too_long_for_sockets_is_said(write, tmp_path):
     done = ringmaster("run", "--run-dir", tmp_path / ("x" * 90), write(manifest(command=["true"])))
     assert done.returncode == 2
@@ -149,6 +158,25 @@ def test_timeout_ends_a_job_that_hangs(write):
         assert run.summary()["exitReason"] == "Timeout"
 
 
+def test_a_run_whose_directory_was_removed_names_no_logs_that_are_gone(tmp_path):
+    with Run("-np", 1, "sh", "-c", "echo begun; until [ -e %s/stop ]; do sleep 0.1; done; exit 3" % tmp_path) as run:
+        run.line(r"^\[0\] begun")
+        run.dir.rename(run.dir.with_name("removed"))
+        (run.dir / "logs").mkdir(parents=True, exist_ok=True)  # as a process does whose log begins just now
+        (tmp_path / "stop").touch()
+        assert run.wait() == 1
+        assert run.lines[-1] == "The logs are gone: %s was removed while the run went on" % run.dir, run.text()
+
+
+def test_scaling_a_job_of_fixed_size_is_answered_with_what_to_type(tmp_path):
+    with Run("-np", 2, harness.WORKER, tmp_path) as run:
+        run.world("elastic-worker", 2)
+        done = run.command("scale", "elastic-worker", "--replicas", 3)
+        assert done.returncode == 2 and "`ringmaster run -np 2 --max-np 3 %s %s`" % (harness.WORKER, tmp_path) in done.stderr, done.stderr
+        (tmp_path / "stop").touch()
+        assert run.wait() == 0
+
+
 def test_shared_memory_too_small_is_said_or_not_needed(write, tmp_path):
     """Arenas are memfds, so a tiny /dev/shm alone harms nobody: the job has to succeed with it."""
     if not harness.SANDBOXED:
@@ -168,18 +196,61 @@ def test_commands_without_a_living_run_say_how_to_start_one():
     assert "ringmaster run" in done.stderr
 
 
-def test_commands_name_what_is_not_there(write, tmp_path):
+def test_a_name_that_is_not_there_is_answered_with_what_there_is(write, tmp_path):
+    with tempfile.TemporaryDirectory(prefix="rm-") as home:
+        runs = pathlib.Path(home) / "ringmaster"
+        runs.mkdir(mode=0o700)
+        mine, other = (write(manifest(name, ["sleep", "600"], replicas=1), name + ".yaml") for name in ("mine", "other"))
+        with Run("--run-dir", runs / "a", other) as older:
+            older.line("starting")
+            with Run("--run-dir", runs / "b", mine) as newer:
+                newer.line("starting")
+                wait_for("the pods", lambda: all(run.command("logs", name + "-worker-0").returncode == 0 for run, name in ((older, "other"), (newer, "mine"))))
+                here = 'there is no job "%s" in namespace "default"'
+                for words, says in ((("why", "mime"), here % "mime" + "; did you mean mine?"),
+                                    (("get", "mine-worker-0"), '"mine-worker-0" is a pod of job "mine", and a job is wanted'),
+                                    (("describe", "other"), here % "other" + " of this run; another run has that job: --run-dir %s" % older.dir),
+                                    (("logs", "zzz"), 'there is no pod or job "zzz" in namespace "default"; there is mine, mine-worker-0'),
+                                    (("top", "zzz", "-n", "nowhere"), 'there is no job "zzz" in namespace "nowhere", and no other'),
+                                    (("drain", "mine", "--run-dir", newer.dir), '"mine" is a job, and a pod is wanted; the job has mine-worker-0')):
+                    done = ringmaster(*words, XDG_RUNTIME_DIR=home)
+                    assert done.returncode == 1 and done.stdout == "", done
+                    assert done.stderr.splitlines()[-1] == "ringmaster: " + says, done.stderr
+        gone = ringmaster("get", "--run-dir", runs / "b")
+        assert gone.returncode == 2 and "no run is alive in" in gone.stderr, gone.stderr
+
+
+def commands_with_a_name():
+    """All commands whose first argument names a job or a pod, as the shells' completion knows them, with what else they need."""
+    names = re.findall(r"^ +(\w+)\) .*; names=1 ;;$", ringmaster("completion", "bash").stdout, re.M)
+    assert {"get", "logs", "drain"} <= set(names), names
+    return [(name, ["--replicas", 1] if name == "scale" else []) for name in names]
+
+
+def test_the_same_mistake_has_the_same_exit_status_with_every_command(write, tmp_path):
     with Run(write(manifest(command=[harness.WORKER, tmp_path]))) as run:
         run.world("job", 2)
-        for words, name in ((("get", "nope"), "nope"), (("scale", "nope", "--replicas", 1), "nope"),
-                            (("drain", "nope-1"), "nope-1"), (("kill", "nope-1"), "nope-1"),
-                            (("logs", "nope"), "nope"), (("delete", "nope"), "nope"),
-                            (("kill", "job-worker-0", "--worker", 7), "7"),
-                            (("scale", "job", "--replicas", 99), "99")):
-            done = ringmaster(*words, "--run-dir", run.dir)
-            assert done.returncode in (1, 2), words
-            assert name in done.stderr, done.stderr
-            assert len(done.stderr.splitlines()) == 1, done.stderr
+        variants = [*commands_with_a_name(), ("get", ["-w"]), ("get", ["-o", "json"]), ("logs", ["-f"]), ("logs", ["--rank", 1]),
+                    ("kill", ["--worker", 0]), ("top", ["--once"])]
+        mistakes = ((["nope", "--run-dir", run.dir], 1, "nope"),  # no such job or pod
+                    (["nope", "-n", "nowhere", "--run-dir", run.dir], 1, "nowhere"),
+                    (["nope", "--run-dir", "/no/such/run"], 2, "/no/such/run"),
+                    (["nope", "--kubeconfig", "/no/such/file"], 2, "/no/such/file"),
+                    (["nope", "--context", "nothing", "--kubeconfig", run.dir / "kubeconfig"], 2, "nothing"),
+                    (["nope", "--frobnicate"], 2, "--frobnicate"))
+        for command, more in variants:
+            for words, status, named in mistakes:
+                done = ringmaster(command, *more, *words)
+                assert done.returncode == status and named in done.stderr and done.stdout == "", done
+                assert len(done.stderr.splitlines()) <= 2, done.stderr
+        for words, status, named in ((("logs", "job", "--rank", 7), 1, "7"),
+                                     (("kill", "job-worker-0", "--worker", 7), 1, "7"),
+                                     (("scale", "job", "--replicas", 99), 2, "99"),
+                                     (("timeline", "job", "-o", "/no/such/folder/t.json"), 2, "/no/such/folder/t.json"),
+                                     (("apply", "/no/such/folder/job.yaml"), 2, "/no/such/folder/job.yaml"),
+                                     (("convert", "/no/such/folder/job.yaml"), 2, "/no/such/folder/job.yaml")):
+            done = ringmaster(*words, *([] if words[0] == "convert" else ["--run-dir", run.dir]))
+            assert done.returncode == status and named in done.stderr and done.stdout == "", done
         (tmp_path / "stop").touch()
         assert run.wait() == 0
 

@@ -8,6 +8,8 @@ import pty
 import re
 import select
 import shutil
+import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -57,7 +59,8 @@ class Reader:
 def test_looking_at_a_job_from_beginning_to_end(write, tmp_path):
     with Run(write(job(tmp_path, replicas=1))) as run:
         run.world("job", 1)
-        with Reader("get", "-w", "--run-dir", run.dir) as watch, Reader("logs", "-f", "job", "--run-dir", run.dir) as logs:
+        with (Reader("get", "-w", "--run-dir", run.dir) as watch, Reader("logs", "-f", "job", "--run-dir", run.dir) as logs,
+              Reader("get", "-w", "-o", "yaml", "--run-dir", run.dir) as objects):
             watch.has(r"^JOB +STATE")
             watch.has(r"^job +Running +1/1")
             logs.has(r"^\[0\] worker 0 begins")
@@ -67,6 +70,8 @@ def test_looking_at_a_job_from_beginning_to_end(write, tmp_path):
             run.world("job", 2)
             watch.has(r"^job +Running +2/2 +2")
             logs.has(r"^\[1\] worker 1 begins")  # a pod that joined later
+            objects.has(r"^---$")
+            objects.has(r"^ +pid: [1-9]")  # of a worker, which its sidecar alone knows
 
             assert run.do("logs", "job", "--tail", 1) == "[0] its last line\n[1] its last line\n"
             assert run.do("logs", "job", "--rank", 1) == "[1] worker 1 begins\n[1] its last line\n"
@@ -75,6 +80,8 @@ def test_looking_at_a_job_from_beginning_to_end(write, tmp_path):
             described = run.do("describe", "job")
             for words in ("Running     True   Training", "job-worker-1", "PodJoined"):
                 assert words in described, described
+            assert re.search(r"^Changes:\n(.*\n)*? +\d+s ago  view 1\.\d+, 2 workers: PodJoined; job-worker-1 joined", described, re.M), described
+            assert re.match(r"JOB +STATE", run.do("status", "job"))
             (tmp_path / "stop").touch()
             assert run.wait() == 0
             assert logs.process.wait(harness.PATIENCE) == 0
@@ -170,6 +177,17 @@ def test_apply_makes_and_changes_jobs_and_what_they_use(write, tmp_path):
         assert run.job("uses")["spec"]["runPolicy"]["backoffLimit"] == 3
 
 
+def test_convert_prints_what_its_page_shows(tmp_path):
+    page = (harness.REPOSITORY / "docs/from-kubeflow-trainer.md").read_text()
+    given, result = re.findall(r"```yaml\n(.*?)```", page, re.S)
+    shown = re.search(r"\$ ringmaster convert trainjob\.yaml > job\.yaml\n(.*?)\$ kubectl", page, re.S)[1]
+    (tmp_path / "trainjob.yaml").write_text(given)
+    done = subprocess.run(["bash", "-c", "ringmaster convert trainjob.yaml > job.yaml"], cwd=tmp_path, env=harness.environment(), timeout=60,
+                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert done.stderr == shown and done.returncode == 0
+    assert (tmp_path / "job.yaml").read_text() == result
+
+
 def test_of_two_runs_none_is_changed_unless_it_is_named(write, tmp_path):
     with tempfile.TemporaryDirectory(prefix="rm-") as home:
         runs = pathlib.Path(home) / "ringmaster"
@@ -184,10 +202,10 @@ def test_of_two_runs_none_is_changed_unless_it_is_named(write, tmp_path):
             assert one.wait() == 0 and two.wait() == 0
 
 
-def complete(*words):
+def complete(*words, **env):
     script = 'source <("$0" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _ringmaster; printf "%s\\n" "${COMPREPLY[@]}"'
     done = subprocess.run(["bash", "-c", script, str(BIN / "ringmaster"), "ringmaster", *words], capture_output=True, text=True,
-                          timeout=harness.PATIENCE)
+                          timeout=harness.PATIENCE, env=harness.environment(**env))
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
@@ -198,6 +216,32 @@ def test_bash_completes_commands_options_and_files(tmp_path):
     (tmp_path / "job.yaml").touch()
     assert complete("run", str(tmp_path / "jo")) == [str(tmp_path / "job.yaml")]
     assert complete("get", "--kubeconfig", str(tmp_path / "jo")) == [str(tmp_path / "job.yaml")]
+    assert complete("convert", str(tmp_path / "jo")) == [str(tmp_path / "job.yaml")]
+    assert complete("timeline", "digits", "-o", str(tmp_path / "jo")) == [str(tmp_path / "job.yaml")]
+    assert complete("status", "--all") == ["--all-namespaces"]
+    assert complete("get", "-o", "") == ["json", "yaml", "wide", "table"]
+    assert complete("completion", "") == ["bash", "zsh", "fish"]
+    # bash takes an option with "=" for three words.
+    assert complete("get", "--output", "=", "js") == ["json"]
+    assert complete("get", "--kubeconfig", "=", "~/jo", HOME=str(tmp_path)) == ["~/job.yaml"]
+    assert "~/job.yaml" in complete("bench", "--csv", "=", "~/", HOME=str(tmp_path))
+
+
+def test_kubectl_completes_its_plugin(tmp_path):
+    (tmp_path / "kubectl-ringmaster").symlink_to(BIN / "ringmaster")
+    (tmp_path / "kubectl_complete-ringmaster").symlink_to(BIN / "ringmaster")
+    asked = [str(tmp_path / "kubectl_complete-ringmaster")]
+    if shutil.which("kubectl"):
+        asked = ["kubectl", "__complete", "ringmaster"]
+
+    def offered(*words):
+        done = subprocess.run([*asked, *words], capture_output=True, text=True, timeout=harness.PATIENCE,
+                              env=harness.environment(PATH="%s:%s" % (tmp_path, os.environ["PATH"])))
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+    assert offered("des") == ["describe", ":4"]
+    assert offered("get", "digits", "-o", "j") == ["json", ":4"]
+    assert offered("convert", "") == [":0"], "files"
 
 
 def needs(shell):
@@ -211,11 +255,11 @@ def needs(shell):
 class Zsh:
     """A zsh on a terminal, with our completion. It draws completed words only there."""
 
-    def __init__(self, tmp_path):
+    def __init__(self, tmp_path, **env):
         self.screen, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
         self.process = subprocess.Popen(["zsh", "-f", "-i"], stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True,
-                                        env=harness.environment(TERM="dumb", PS1="ready> ", HOME=str(tmp_path)))
+                                        env=harness.environment(TERM="dumb", PS1="ready> ", HOME=str(tmp_path), **env))
         os.close(terminal)
         self.type("autoload -Uz compinit && compinit -u -D; source <(%s completion zsh) && echo loa''ded\n" % (BIN / "ringmaster"), "loaded")
 
@@ -254,12 +298,19 @@ def test_zsh_completes_commands_options_and_files(tmp_path):
         zsh.completes("ringmaster logs --ta", "--tail ")
         zsh.completes("ringmaster run %s/jo" % tmp_path, "/job.yaml ")
         zsh.completes("ringmaster get --kubeconfig %s/jo" % tmp_path, "/job.yaml ")
+        zsh.completes("ringmaster convert %s/jo" % tmp_path, "/job.yaml ")
+        zsh.completes("ringmaster status --all", "--all-namespaces ")
+        zsh.completes("ringmaster get -o wi", "wide ")
+        zsh.completes("ringmaster completion fi", "fish ")
+        zsh.completes("ringmaster get --output=wi", "--output=wide ")
+        zsh.completes("ringmaster get --kubeconfig=~/jo", "--kubeconfig=~/job.yaml ")
+        zsh.completes("ringmaster get --context=x --kubeconfig=%s/jo" % tmp_path, "/job.yaml ")
 
 
-def fish(home, line):
+def fish(home, line, **env):
     done = subprocess.run(["fish", "--no-config", "-c", "%s completion fish | source; complete -C '%s'" % (BIN / "ringmaster", line)],
                           capture_output=True, text=True, timeout=harness.PATIENCE, stdin=subprocess.DEVNULL,
-                          env=harness.environment(HOME=str(home)))  # it leaves folders there
+                          env=harness.environment(HOME=str(home), **env))  # it leaves folders there
     assert done.returncode == 0 and done.stderr == "", done.stderr
     return [offered.split("\t")[0] for offered in done.stdout.splitlines()]
 
@@ -271,7 +322,55 @@ def test_fish_completes_commands_options_and_files(tmp_path):
     (tmp_path / "job.yaml").touch()
     assert fish(tmp_path, "ringmaster run %s/jo" % tmp_path) == [str(tmp_path / "job.yaml")]
     assert fish(tmp_path, "ringmaster get --kubeconfig %s/jo" % tmp_path) == [str(tmp_path / "job.yaml")]
+    assert fish(tmp_path, "ringmaster timeline digits -o %s/jo" % tmp_path) == [str(tmp_path / "job.yaml")]
+    assert fish(tmp_path, "ringmaster status --all") == ["--all-namespaces"]
+    assert fish(tmp_path, "ringmaster get -o wi") == ["wide"]
+    assert fish(tmp_path, "ringmaster completion fi") == ["fish"]
+    assert fish(tmp_path, "ringmaster get --kubeconfig=~/jo") == ["--kubeconfig=~/job.yaml"]
     assert fish(tmp_path, "ringmaster logs %s/jo" % tmp_path) == [], "it takes no files"
+
+
+def test_the_names_of_jobs_and_pods_are_completed_of_the_run_that_the_command_would_ask(write, tmp_path):
+    (tmp_path / "kubectl_complete-ringmaster").symlink_to(BIN / "ringmaster")
+    with tempfile.TemporaryDirectory(prefix="rm-") as home:
+        runs = pathlib.Path(home) / "ringmaster"
+        runs.mkdir(mode=0o700)
+        assert not set(complete("why", "", XDG_RUNTIME_DIR=home)) & {"job", "nothing"}, "there is no run yet"
+        with Run("--run-dir", runs / "a", write(job(tmp_path, replicas=1))) as run:
+            run.world("job", 1)
+            for command in ("get", "describe", "why", "top", "timeline", "scale", "delete"):
+                assert complete(command, "", XDG_RUNTIME_DIR=home) == ["job"], command
+            for command in ("drain", "kill"):
+                assert complete(command, "jo", XDG_RUNTIME_DIR=home) == ["job-worker-0"], command
+            assert complete("logs", "-f", "--tail", "3", "", XDG_RUNTIME_DIR=home) == ["job", "job-worker-0"]
+            assert complete("logs", "--run-dir", str(run.dir), "job-") == ["job-worker-0"]
+            assert complete("logs", "--run-dir", "=", str(run.dir), "job-") == ["job-worker-0"], "as bash divides it"
+            assert run.command("why", "job").returncode == ringmaster("why", "job", "--run-dir=~/a", HOME=str(runs)).returncode == 0
+            assert complete("why", "other", XDG_RUNTIME_DIR=home) == complete("logs", "--tail", "", XDG_RUNTIME_DIR=home) == []
+            assert complete("why", "job", "--ru", XDG_RUNTIME_DIR=home) == ["--run-dir"]
+            with_kubeconfig = subprocess.run([tmp_path / "kubectl_complete-ringmaster", "why", ""], capture_output=True, text=True,
+                                             env=harness.environment(KUBECONFIG=str(run.dir / "kubeconfig")), timeout=harness.PATIENCE)
+            assert with_kubeconfig.stdout.splitlines() == ["job", ":4"], with_kubeconfig.stderr
+            if shutil.which("fish"):
+                assert fish(tmp_path, "ringmaster why ", XDG_RUNTIME_DIR=home) == ["job"]
+                assert fish(tmp_path, "ringmaster drain job-", XDG_RUNTIME_DIR=home) == ["job-worker-0"]
+            if shutil.which("zsh"):
+                with Zsh(tmp_path, XDG_RUNTIME_DIR=home) as zsh:
+                    zsh.completes("ringmaster why jo", "job ")
+                    zsh.completes("ringmaster logs --tail 3 job-", "job-worker-0 ")
+            (tmp_path / "stop").touch()
+            assert run.wait() == 0
+
+
+def test_completion_waits_no_longer_than_a_person_for_a_cluster_that_does_not_answer(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        (tmp_path / "kubeconfig").write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+            "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:%d" % silent.getsockname()[1], "insecure-skip-tls-verify": True}}],
+            "users": [{"name": "a", "user": {"token": "t"}}]}))
+        for command in ("why", "logs"):
+            done = ringmaster("__complete", command, "--kubeconfig", tmp_path / "kubeconfig", "", timeout=20)  # every other call waits 30 s
+            assert (done.stdout, done.stderr, done.returncode) in ((":4\n", "", 0), ("", "", 0))
 
 
 def test_where_the_log_of_a_pod_that_has_left_is_can_be_asked(write, tmp_path):
@@ -286,6 +385,17 @@ def test_where_the_log_of_a_pod_that_has_left_is_can_be_asked(write, tmp_path):
         assert said[0] in run.command("logs", "job-worker-1").stderr
         (tmp_path / "stop").touch()
         assert run.wait() == 0, run.text()
+
+
+def test_commands_that_go_on_end_when_nobody_reads_them_any_more(write):
+    text = manifest(command=["sh", "-c", "while sleep 0.05; do echo more; done"], replicas=1)
+    with Run(write(text)) as run:
+        wait_for("a line", lambda: "more" in run.command("logs", "job").stdout, alive=run.alive)
+        for command in ("logs -f job", "logs -f job-worker-0"):
+            done = subprocess.run(["bash", "-c", "ringmaster %s --run-dir %s | head -n 1; exit ${PIPESTATUS[0]}" % (command, run.dir)],
+                                  capture_output=True, text=True, env=harness.environment(), timeout=harness.PATIENCE, stdin=subprocess.DEVNULL)
+            assert len(done.stdout.splitlines()) == 1 and done.stderr == "", done
+            assert done.returncode == 128 + signal.SIGPIPE and run.alive(), done
 
 
 def test_a_script_without_its_interpreter_is_understood(write, tmp_path):

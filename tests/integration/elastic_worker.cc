@@ -4,6 +4,9 @@
 //
 //   step epoch rank size monotonic_ns hash_of_the_state
 //
+// The rank and the size are those that the calls of the next step mean, in the view `epoch`: after
+// a fault this may be a view before the current one, which rm_rank() speaks of.
+//
 // elastic_worker OUT_DIR [--sleep-ms N] [--floats N] [--hold 1|2] [--ballast-mib N] [--gpu 1]
 // With --gpu 1 the allreduce is of memory of CUDA's first device.
 // Ends, on all ranks in the same step, when OUT_DIR/stop exists. With --hold 1 the worker that
@@ -33,6 +36,22 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr double kPatience = 120;
+
+// This worker's rank as the step's calls mean it (rm_step_worker_id).
+struct Place {
+  uint64_t epoch;
+  int rank, size;
+};
+
+Place PlaceInStep() {
+  const std::string self = rm_worker_id(-1);
+  for (;;) {  // until nothing moved between the first look and the last
+    Place place{rm_step_epoch(), -1, 0};
+    for (std::string worker; !(worker = rm_step_worker_id(place.size)).empty(); ++place.size)
+      if (worker == self) place.rank = place.size;
+    if (rm_step_epoch() == place.epoch) return place;
+  }
+}
 
 struct Options {
   std::string out;
@@ -161,7 +180,9 @@ class Worker {
       if (stop_ != 0) break;
       std::this_thread::sleep_for(milliseconds(options_.sleep_ms));
     }
-    if (rm_shutdown(kPatience) != RM_OK) Die("rm_shutdown");
+    const rm_status ended = rm_shutdown(kPatience);
+    if (ended == RM_ERR_DROPPED) return RM_EXIT_DROPPED;
+    if (ended != RM_OK) Die("rm_shutdown");
     return 0;
   }
 
@@ -225,11 +246,11 @@ class Worker {
     for (size_t i = 0; i < state_.size(); ++i) state_[i] = 0.9f * state_[i] + 0.1f * sum_[i];
     ++steps_;
 
-    rm_step_info info{};
-    if (done = rm_step_end(&info); done != RM_OK) return done;
+    if (done = rm_step_end(nullptr); done != RM_OK) return done;
+    const Place place = PlaceInStep();
     std::fprintf(log_, "%llu %llu %d %d %lld %016llx\n", static_cast<unsigned long long>(steps_),
-                 static_cast<unsigned long long>(info.epoch), rm_rank(), rm_size(), Nanoseconds(),
-                 static_cast<unsigned long long>(Hash(state_)));
+                 static_cast<unsigned long long>(place.epoch), place.rank, place.size,
+                 Nanoseconds(), static_cast<unsigned long long>(Hash(state_)));
     std::fflush(log_);
     return RM_OK;
   }

@@ -88,7 +88,7 @@ rm.shutdown()
 
 def test_a_worker_that_fails_just_before_the_others_end(write):
     write(ONE_FAILS, "train.py")
-    with Run(write(manifest(command=[PYTHON, "train.py"], replicas=3))) as run:
+    with Run(write(manifest(command=[PYTHON, "train.py"], replicas=3, elasticPolicy__minReplicas=2))) as run:
         assert run.wait() == 1, run.text()
         assert "exited with 3" in run.text()
 
@@ -122,7 +122,7 @@ if rank == 0:
 
 def test_ranks_that_begin_again_while_others_end_hear_why_they_can_not(write):
     write(SOME_BEGIN_AGAIN, "train.py")
-    with Run(write(manifest(command=[PYTHON, "train.py"], replicas=3))) as run:
+    with Run(write(manifest(command=[PYTHON, "train.py"], replicas=3, elasticPolicy__minReplicas=3))) as run:
         assert run.wait() == 1, run.text()
         assert "others have ended their processes instead of beginning again" in run.text()
 
@@ -144,7 +144,7 @@ open("words-%d" % rank, "w").close()
 
 def test_after_a_shutdown_a_process_may_end_when_and_how_it_likes(write, tmp_path):
     write(ENDS_SOMEHOW, "train.py")
-    with Run(write(manifest(command=[PYTHON, "train.py"], replicas=3))) as run:
+    with Run(write(manifest(command=[PYTHON, "train.py"], replicas=3, elasticPolicy__minReplicas=3))) as run:
         assert run.wait() == 0, run.text()
         assert sorted(file.name for file in tmp_path.glob("words-*")) == ["words-0", "words-2"]
         assert run.summary()["exitReason"] == "Succeeded"

@@ -112,7 +112,7 @@ def test_a_worker_that_keeps_no_timeline_is_named(write, tmp_path):
         assert left_out.count("\n") == 1 and ": it keeps no timeline" in left_out and left_out.startswith("ringmaster: left out: job-worker-")
 
         done = run.command("timeline", "job", "-o", "/no/such/folder/t.json")
-        assert done.returncode == 3 and "/no/such/folder/t.json can't be written: No such file or directory" in done.stderr
+        assert done.returncode == 2 and "-o /no/such/folder/t.json: can't be written: No such file or directory" in done.stderr
         for seconds in ("0", "61", "x"):
             done = run.command("timeline", "job", "--seconds", seconds)
             assert done.returncode == 2 and "--seconds" in done.stderr

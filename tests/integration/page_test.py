@@ -1,13 +1,17 @@
-"""The page of `ringmaster ui` and of `ringmaster run --ui`, in a real browser, on real runs."""
+"""The page of `ringmaster ui` and of `ringmaster run --ui`, in a real browser, on real runs; and the login to that of an operator."""
 
+import base64
+import contextlib
+import json
 import re
+import subprocess
 import time
 
 from selenium.webdriver.common.by import By
 
 import harness
 from browser import chromium, narrow
-from harness import Run, manifest, wait_for
+from harness import BIN, Run, manifest, ringmaster, wait_for
 from commands_test import Reader
 
 
@@ -186,3 +190,69 @@ def test_whoever_lacks_the_token_sees_nothing(write, tmp_path):
             page.get(ui.lines[0].split("?")[0])
             assert text(page, "body") == "Open the address that the command has printed: it ends with ?token=..."
         (tmp_path / "stop").touch()
+
+
+@contextlib.contextmanager
+def api_server(folder):
+    """The path of a kubeconfig. The server has no nodes, and knows the tokens that crd_server.cc names."""
+    server = subprocess.Popen([str(BIN / "crd_server")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        at = json.loads(server.stdout.readline())
+        kubeconfig = folder / "kubeconfig"
+        kubeconfig.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:%d" % at["port"],
+                                                   "certificate-authority-data": base64.b64encode(at["ca"].encode()).decode()}}],
+            "users": [{"name": "u", "user": {"token": at["token"]}}]}))
+        yield kubeconfig
+    finally:
+        server.stdin.close()  # by which it ends
+        server.wait(30)
+        server.stdout.close()
+
+
+@contextlib.contextmanager
+def operator(kubeconfig, folder):
+    """The address of an operator's page."""
+    log = folder / "operator.log"
+    with log.open("w") as to:
+        process = subprocess.Popen([str(BIN / "ringmaster-operator"), "--kubeconfig", str(kubeconfig), "--listen", "unix:%s" % (folder / "op.sock"),
+                                    "--page-listen=127.0.0.1:0"], stdout=to, stderr=to, env=harness.environment())
+    try:
+        said = wait_for("the page", lambda: re.search(r"flag=--page-listen port=(\d+)\n", log.read_text()), alive=lambda: process.poll() is None)
+        yield "http://127.0.0.1:%s/" % said[1]
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def log_in(page, token):
+    page.find_element(By.ID, "token").send_keys(token)
+    page.find_element(By.CSS_SELECTOR, "#login button").click()
+
+
+def test_an_operators_page_is_for_those_who_show_a_token_that_may(write, tmp_path):
+    with api_server(tmp_path) as kubeconfig, operator(kubeconfig, tmp_path) as address, chromium() as page:
+        done = ringmaster("apply", write(manifest("digits", ["sleep", "600"], replicas=2)), KUBECONFIG=str(kubeconfig))
+        assert done.returncode == 0, done.stderr
+        page.get(address)
+        assert "kubectl create token" in text(page, "main")
+        assert not page.find_element(By.ID, "says").is_displayed()
+        assert page.execute_script("return document.activeElement.id") == "token"
+
+        for token, says in (("made-up", "the API server doesn't know this token"), ("tenant", "tenant may not get /page: a ClusterRole")):
+            log_in(page, token)
+            wait_for("the refusal of " + token, lambda: says in text(page, "#says"))
+            assert page.find_element(By.ID, "token").get_property("value") == "", "it is still there to be read"
+            assert page.get_cookies() == []
+        complaints = [entry["message"] for entry in page.get_log("browser") if entry["level"] == "SEVERE"]
+        assert [one for one in complaints if not re.search(r"status of 40[13]", one)] == []
+
+        log_in(page, "viewer")
+        jobs = "return [...document.querySelectorAll('#jobs option')].map(job => job.value)"
+        wait_for("the list of jobs", lambda: page.execute_script(jobs) == ["default/digits"])
+        assert [(cookie["name"], cookie["httpOnly"], cookie["sameSite"]) for cookie in page.get_cookies()] == [("ringmaster-page", True, "Strict")]
+        page.refresh()
+        wait_for("the same without another login", lambda: page.find_elements(By.CSS_SELECTOR, "#jobs option"))
+        assert [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"] == []

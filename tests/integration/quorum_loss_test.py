@@ -1,5 +1,6 @@
 """Most of a job's pods, or all of them, die at once: it goes on in a new lineage, with nothing lost that somebody still holds."""
 
+import concurrent.futures
 import os
 import pathlib
 import signal
@@ -28,14 +29,16 @@ def processes(job, pod):
 
 
 def kill_at_once(job, pods, survivors=()):
-    """No two of the killed and the surviving see another death before all have died."""
+    """No two of the killed and the surviving see another death before all have died. All are killed together: a survivor that is frozen for
+    longer than its fence would have to be started again."""
     frozen = {pod: processes(job, pod) for pod in [*pods, *survivors]}
     for pids in frozen.values():
         assert pids
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
+    with concurrent.futures.ThreadPoolExecutor() as kills:
+        list(kills.map(lambda pod: job.run.do("kill", pod), pods))
     for pod in pods:
-        job.run.do("kill", pod)
         wait_for("the end of " + pod, lambda: not any(pathlib.Path("/proc/%d" % pid).exists() for pid in frozen[pod]),
                  alive=job.run.alive)
     for pod in survivors:
@@ -54,10 +57,10 @@ def test_one_of_four_survives_and_goes_on(write, tmp_path, survivor):
         dead = [name for index, name in enumerate(names(4)) if index != survivor]
         worker = next(w["pid"] for (pod, _), w in job.run.workers("job").items() if pod == names(4)[survivor])
         kill_at_once(job, dead, [names(4)[survivor]])
-        began, before = time.monotonic(), job.step()
-        wait_for("a step of the survivor", lambda: job.step() > before, alive=job.run.alive)
+        began = time.monotonic()
+        # By the survivor's own log: the status may tell late of a step that was done before the others died.
+        wait_for("a step of the survivor in a new lineage", lambda: read_logs(tmp_path)[worker][-1].epoch > LINEAGE * 2, alive=job.run.alive)
         print("next step %.2f s after the last death" % (time.monotonic() - began))
-        assert read_logs(tmp_path)[worker][-1].epoch > LINEAGE * 2, "in a new lineage"
         assert job.world(4, epoch + 1) > LINEAGE * 2
         reasons = job.reasons(job.finish())
         assert "QuorumRecovered" in reasons, reasons

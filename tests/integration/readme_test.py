@@ -1,6 +1,7 @@
 """What the README shows is what runs: its script, by its one-line job."""
 
 import re
+import subprocess
 import tempfile
 
 import harness
@@ -25,3 +26,14 @@ def test_the_manifest_of_the_readme_is_accepted(tmp_path):
     with tempfile.TemporaryDirectory(prefix="rm-") as directory:  # short, for its sockets; a failed run leaves its logs there
         done = harness.ringmaster("run", "--run-dir", directory, "job.yaml", cwd=tmp_path)
     assert done.returncode == 1 and "exited with 1" in done.stdout + done.stderr, done.stdout + done.stderr
+
+
+def test_the_programs_are_found_on_the_path_that_the_readme_sets(tmp_path):
+    text = (harness.REPOSITORY / "README.md").read_text()
+    line = re.search(r"^\$ (export PATH=\S+)$", text, re.M).group(1)
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build/release").symlink_to(harness.BIN.parent)
+    done = subprocess.run(["bash", "-c", line + "\ncommand -v ringmaster\nringmaster version"], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"},
+                          capture_output=True, text=True, timeout=harness.PATIENCE)
+    found, version = done.stdout.splitlines()
+    assert found == str(tmp_path / "build/release/bin/ringmaster") and re.fullmatch(r"ringmaster [\d.]+", version), done

@@ -107,7 +107,7 @@ TEST(RecoveryPlanTest, ItIsFoundThatAConfirmedOperationRunsAgain) {
   FindWrongPlan(
       [](engine::RecoveryPlan* plan) {
         std::erase_if(plan->handovers, [](const auto& handover) {
-          return handover.result.response.has_own_results();
+          return handover.result.response.needs_confirmation();
         });
       },
       1000);

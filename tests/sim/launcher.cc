@@ -142,6 +142,7 @@ void World::RunLauncherTimers(int index) {
   Launcher& launcher = pods_[index]->launcher;
   if (pods_[index]->gone || launcher.ended) return;
   const launcher::TimePoint now = LauncherNow();
+  launcher.slots.SidecarReads(launcher.stream == 0 || !Asleep(*pods_[index]), now);
   for (const launcher::Unfinished& worker : launcher.slots.TakeUnfinished(now)) {
     if (launcher.ending()) continue;
     const bool may_be_right = worker.unheard && launcher.slots.AllIdle();

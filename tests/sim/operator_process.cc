@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "operator/app/notice_proto.h"
+#include "operator/app/waiting_notices.h"
 
 namespace ringmaster::app::sim {
 namespace {
@@ -11,9 +11,13 @@ class StreamSink final : public controllers::NoticeSink {
  public:
   explicit StreamSink(std::function<void(const v1::OperatorNotice&)> send)
       : send_(std::move(send)) {}
-  void Send(const planner::Notice& notice) override { send_(ToProto(notice)); }
+  void Send(const planner::Notice& notice) override {
+    waiting_.Add(notice);
+    while (const auto message = waiting_.Next()) send_(*message);
+  }
 
  private:
+  WaitingNotices waiting_;
   const std::function<void(const v1::OperatorNotice&)> send_;
 };
 

@@ -41,7 +41,7 @@ void World::NextHandover(const WorkerPtr& worker) {
   for (; worker->handover < worker->plan.handovers.size(); ++worker->handover) {
     const auto& handover = worker->plan.handovers[worker->handover];
     const engine::Response& response = handover.result.response;
-    if (!response.has_own_results()) {
+    if (!response.needs_confirmation()) {
       worker->call = Call::kHandover;
       return;
     }

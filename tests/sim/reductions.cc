@@ -265,7 +265,7 @@ void World::Reduce(Stage* stage, const membership::View& view) {
 
 void World::LeaveReduction(const WorkerPtr& worker, const Stage& stage) {
   Retained result = ResultOf(program_[worker->done], stage.number, stage.result);
-  if (result.response.has_own_results()) {
+  if (result.response.needs_confirmation()) {
     worker->executed = std::move(result);
     worker->call = Call::kConfirm;
     return;

@@ -61,7 +61,7 @@ class Schedules {
 };
 
 TEST(AgentSimulationTest, NoScheduleBreaksARuleOrStopsTraining) {
-  const auto schedules = support::Schedules(10'000, 100);
+  const auto schedules = support::Schedules(30'000, 100);
   const Schedules run(schedules, {});
   run.ExpectNoViolation();
   const Coverage& coverage = run.coverage;
@@ -88,7 +88,7 @@ TEST(AgentSimulationTest, NoScheduleBreaksARuleOrStopsTraining) {
   EXPECT_GT(coverage.held_views, schedules / 20);
   EXPECT_GT(coverage.resignations, schedules / 4);
   EXPECT_GT(coverage.reconnects, schedules / 20);
-  EXPECT_GT(coverage.left_out, schedules / 500);
+  EXPECT_GT(coverage.left_out, schedules / 1000);
   EXPECT_GT(coverage.late_hellos, schedules / 4);
   EXPECT_GT(coverage.promotions, schedules / 20);
   EXPECT_GT(coverage.fenced, schedules / 200);

@@ -1,7 +1,7 @@
 // How much a long test repeats, by RINGMASTER_TEST_ROUNDS, which hack/test sets:
 //
 //   (unset)  all: what CI runs
-//   usual    a fifth of the simulated schedules, everything else: what is run at a desk
+//   usual    a fifteenth of the simulated schedules, everything else: what is run at a desk
 //   small    the same code in fewer combinations: under sanitizers, which make it five to fifteen
 //            times slower
 #ifndef RINGMASTER_TESTS_SUPPORT_ROUNDS_H_
@@ -25,7 +25,7 @@ T Rounds(T normal, T small) {
 }
 
 inline std::uint64_t Schedules(std::uint64_t all, std::uint64_t small) {
-  return Rounds(RoundsAre("usual") ? all / 5 : all, small);
+  return Rounds(RoundsAre("usual") ? all / 15 : all, small);
 }
 
 }  // namespace ringmaster::support

@@ -56,9 +56,11 @@
 - apiGroups: [kueue.x-k8s.io]
   resources: [resourceflavors, workloadpriorityclasses]
   verbs: [get]
+{{- if not .Values.jobs.gangAdmission }}
 - apiGroups: [scheduling.k8s.io]
   resources: [priorityclasses]
   verbs: [get]
+{{- end }}
 {{- end -}}
 
 {{/* The rights in the operator's own namespace. */}}
@@ -82,6 +84,11 @@
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]
+{{- end }}
+{{- if .Values.jobs.gangAdmission }}
+- apiGroups: [scheduling.k8s.io]
+  resources: [priorityclasses]
+  verbs: [get]
 {{- end }}
 {{- end -}}
 

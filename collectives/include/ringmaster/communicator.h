@@ -1,9 +1,10 @@
-// Communicator: collectives in the order they are called, on the caller's thread, as MPI and NCCL
-// do.
+// Communicator: runs collectives in the order in which they are called, on the caller's thread, as
+// MPI and NCCL do.
 //
-// A communicator belongs to one view. When a member dies, a peer says that the view is dead, or
-// Abort() is called, every call in progress and every later one returns RM_ERR_EPOCH_MOVED, soon
-// and for ever: a communicator never recovers. The engine (ringmaster.h) builds the next one.
+// A communicator belongs to one view. The view dies when a member dies or a connection breaks, when
+// a peer says that it is dead, or when Abort() is called. From then on the call in progress and
+// every later one return RM_ERR_EPOCH_MOVED without a long wait: a communicator never recovers. The
+// engine (ringmaster.h) builds the next one.
 //
 // Thread rule: one collective at a time; Abort() from any thread.
 #pragma once
@@ -27,25 +28,31 @@ namespace ringmaster {
 struct CommunicatorOptions {
   uint64_t epoch = 0;
   int rank = 0;
-  std::vector<PeerEndpoint> peers;  // by rank, own included
+  std::vector<PeerEndpoint> peers;  // by rank; includes this process
   std::chrono::milliseconds connect_timeout{10000};
+  // How long a peer that is asked whether it lives may take to answer before it is suspected.
+  std::chrono::milliseconds probe_limit{500};
   bool allow_shm = true;  // false: TCP only (tests, benchmarks)
-  // A peer was seen dead (reset, closed): called once, from the calling thread of the collective
-  // that saw it. Also from the thread in Create().
+  // Called when a peer is suspected to be dead: its connection has broken and it no longer answers.
+  // At most once for each peer, on the thread that is in Create() or in a collective.
   std::function<void(int rank, const std::string& why)> on_suspect;
-  // The connection to a live peer broke that is in this view as well, or can't be made: called as
-  // on_suspect is. Only a new view brings another connection.
+  // Called on the same threads when the connection to a peer has broken, or can't be made, although
+  // the peer lives and is in this view. Only a new view brings another connection.
   std::function<void(int rank, const std::string& why)> on_broken_link;
-  std::stop_token stop;  // request_stop() ends Create(), from any thread, with RM_ERR_EPOCH_MOVED;
-                         // Abort() is for afterwards
+  // A stop request, from any thread, ends Create() with RM_ERR_EPOCH_MOVED. Once Create() has
+  // returned, use Abort().
+  std::stop_token stop;
 };
 
 class RM_API Communicator {
  public:
-  // Returns when every member of the view has called it. RM_ERR_EPOCH_MOVED when `options.stop` is
-  // requested meanwhile, a member died or a peer is already in a newer epoch; RM_ERR_TIMEOUT names
-  // the ranks that have not come. The epoch must be newer than that of every earlier Create on this
-  // endpoint. A view of one rank needs no endpoint: `endpoint` may be null then.
+  // Connects this rank with the other members; returns when every member has called it. `endpoint`
+  // outlives the communicator; it may be null for a view of one rank. The epoch must be newer than
+  // those of all earlier calls on this endpoint.
+  // RM_ERR_EPOCH_MOVED: a stop was requested, a member died, a peer is already in a newer epoch, or
+  // this endpoint is. RM_ERR_TIMEOUT: connect_timeout has passed; the message names the ranks that
+  // have not come. RM_ERR_INVALID: the rank is not in the view, the endpoint is missing, or it has
+  // built a view of this epoch before.
   static Status Create(Endpoint* endpoint, const CommunicatorOptions& options,
                        std::unique_ptr<Communicator>* out);
   virtual ~Communicator() = default;
@@ -54,39 +61,52 @@ class RM_API Communicator {
   virtual int size() const = 0;
   virtual uint64_t epoch() const = 0;
 
-  // `in` is left intact unless in == out. With in == out a failed call leaves the buffer undefined.
+  // The collectives: all ranks make the same calls in the same order. RM_ERR_INVALID: an argument
+  // is wrong (the calling rank has then taken no part in anything). RM_ERR_OUT_OF_MEMORY: an
+  // average needs wider temporary memory, and there is none. RM_ERR_EPOCH_MOVED: the view is dead,
+  // and the output buffer is undefined.
+
+  // in, out: `count` elements of `dtype`; RM_ADASUM is not offered. `in` stays intact unless
+  // in == out; then a failed call leaves the buffer undefined.
   virtual Status Allreduce(const void* in, void* out, size_t count, rm_dtype dtype, rm_op op) = 0;
-  // recv: the blocks of all ranks in rank order; bytes_by_rank is the same on every rank.
+  // bytes_by_rank: `size()` entries, the same on every rank. send: bytes_by_rank[rank()] bytes.
+  // recv: the blocks of all ranks, in rank order.
   virtual Status Allgatherv(const void* send, void* recv,
                             std::span<const size_t> bytes_by_rank) = 0;
+  // Copies the root's `bytes` bytes of `data` to every other rank's `data`.
   virtual Status Broadcast(void* data, size_t bytes, int root) = 0;
-  // Each rank gets its block of the reduced input. `in`: the blocks of all ranks in rank order,
-  // counts[k] elements for rank k, the same counts on every rank. `out` may be the own block of
-  // `in`; all else of `in` is left intact.
+  // Each rank gets its block of the reduced input. counts: `size()` entries, the same on every
+  // rank. in: the blocks for all ranks in rank order, counts[k] elements for rank k. out:
+  // counts[rank()] elements. `out` may be this rank's block of `in`; the rest of `in` stays intact.
   virtual Status ReduceScatter(const void* in, void* out, std::span<const size_t> counts,
                                rm_dtype dtype, rm_op op) = 0;
-  // bytes[i * size + k]: what rank i sends to rank k; the same on every rank. `send`: the blocks
-  // for all ranks in rank order, `recv`: those from all; they must not overlap.
+  // bytes: size() * size() entries, the same on every rank; rank i sends bytes[i * size() + k]
+  // bytes to rank k. send: the blocks for all ranks in rank order. recv: the blocks from all ranks
+  // in rank order. `send` and `recv` must not overlap.
   virtual Status Alltoallv(const void* send, void* recv, std::span<const size_t> bytes) = 0;
+  // Returns when every rank has called it.
   virtual Status Barrier() = 0;
 
-  // The collectives of some ranks of this view, the own one among them (ascending); a rank is then
-  // its place in `ranks`. Everything goes over streams. Two ranks must make the calls in which both
-  // take part, of all communicators of the view, in the same order. Lives and dies with the view.
+  // Makes a communicator of some ranks of this view, given in ascending order with this rank among
+  // them; in it, a rank's number is its index in `ranks`. It uses streams only (no shared memory).
+  // Where two ranks take part in calls of several communicators of the view, both must make these
+  // calls in the same order. A subset dies with its view, and no subset can be made of it.
+  // RM_ERR_INVALID: `ranks` is wrong. RM_ERR_EPOCH_MOVED: the view is dead.
   virtual Status Subset(std::span<const int> ranks, std::unique_ptr<Communicator>* out) = 0;
 
-  // First writer wins, sticky, idempotent, from any thread: ends every wait with
-  // RM_ERR_EPOCH_MOVED.
+  // Ends the view on this rank, from any thread: every wait and every later call returns
+  // RM_ERR_EPOCH_MOVED. The first reason is kept; further calls do nothing.
   virtual void Abort(const std::string& why) = 0;
 
-  // Which path connects this rank with `peer`: "shm" or "tcp" (for people and tests).
+  // Which path connects this rank with `peer`: "shm" or "tcp" (for people and tests). "" for a
+  // number that is no rank.
   virtual const char* PathTo(int peer) const = 0;
 
-  // Memory of this rank inside the arena that all ranks can map, for buffers that should be reduced
-  // where they are: the fastest Allreduce is one whose in and out lie in it on every rank. Always
-  // the same memory: a later call for more bytes begins at the same address. It stays readable as
-  // long as the endpoint, but ask each new communicator again. Empty if there is none of that size
-  // or some peer can't map it.
+  // `bytes` bytes of this rank's arena, for buffers that should be reduced in place: the fastest
+  // Allreduce is one whose `in` and `out` lie there on every rank. All calls give the same memory:
+  // a later call for more bytes begins at the same address. The memory stays readable as long as
+  // the endpoint lives, but ask each new communicator again. Empty if the arena has less than
+  // `bytes`, or if some rank can't map it.
   virtual std::span<std::byte> ArenaBuffer(size_t bytes) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Status: how every function of the library that can fail answers.
+// Status: the result of every function of the C++ API that can fail.
 //
 // Thread rule: a value.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace ringmaster {
 
-// An error as a value; `code` tells the caller what to do, `message` tells people why.
+// Success, or an error: `code` tells the caller what to do, `message` tells people why.
 class [[nodiscard]] Status {
  public:
   Status() = default;

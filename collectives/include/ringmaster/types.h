@@ -1,5 +1,5 @@
-/* What an answer and an element are called: the vocabulary that every layer of the library shares,
- * from the transport up to the C ABI. C, so that ringmaster.h can include it.
+/* The status codes, element types, collectives and reductions that every layer of the library
+ * shares, from the transport up to the C ABI. It is C, so that ringmaster.h can include it.
  */
 #ifndef RINGMASTER_TYPES_H_
 #define RINGMASTER_TYPES_H_
@@ -12,26 +12,37 @@ extern "C" {
 
 typedef enum rm_status {
   RM_OK = 0,
-  RM_ERR_INVALID = 1, /* wrong argument; nothing was enqueued. Fix the call. */
-  RM_ERR_MISMATCH =
-      2, /* shape, type, op or root differ between ranks; every rank gets this; the job goes on */
-  RM_ERR_EPOCH_MOVED = 3, /* communicators only: the view is dead, wait for the next one */
-  RM_ERR_LEFT =
-      4, /* this worker has left the job by plan (drain, scale-down): clean up and exit 0 */
-  RM_ERR_TIMEOUT = 5,     /* the deadline passed; for rm_wait the operation goes on */
-  RM_ERR_UNAVAILABLE = 6, /* no sidecar, no port: the message names the cause */
-  RM_ERR_SHUTDOWN = 7,    /* not initialised, or already shut down */
-  RM_ERR_NO_STATE = 8,    /* a worker joined and no state is registered to give it */
-  RM_ERR_INTERNAL = 9,    /* a defect of the library, or a sidecar that gave up: the message says */
-  /* the root of a broadcast, or the other one of a send or a receive, has died or left; every rank
-     that takes part gets this; the job goes on */
+  /* An argument is wrong: fix the call. If the call itself answers this, nothing was enqueued; an
+     operation ends with it on every rank if one rank's request can't be executed. */
+  RM_ERR_INVALID = 1,
+  /* Shape, type, reduction, root or group differ between ranks. Every rank gets this answer, and
+     the job goes on. */
+  RM_ERR_MISMATCH = 2,
+  /* From communicators only: the view is dead. Wait for the next one. */
+  RM_ERR_EPOCH_MOVED = 3,
+  /* This worker has left the job by plan (drain, scale-down): clean up and exit with status 0. */
+  RM_ERR_LEFT = 4,
+  /* The deadline has passed. The operation that rm_wait waited for goes on. */
+  RM_ERR_TIMEOUT = 5,
+  /* Something outside the library is missing: a sidecar, a port, a GPU. The message names it. */
+  RM_ERR_UNAVAILABLE = 6,
+  /* The library is not initialised, or all ranks have shut down. */
+  RM_ERR_SHUTDOWN = 7,
+  /* A worker has joined, and there is no registered state that it could be given or could load. */
+  RM_ERR_NO_STATE = 8,
+  /* A defect of the library, or a sidecar that gave up: the message says which. */
+  RM_ERR_INTERNAL = 9,
+  /* The root of a broadcast, or the peer of a send or receive, has died or left. Every rank that
+     takes part gets this answer, and the job goes on. */
   RM_ERR_ROOT_LOST = 10,
-  /* the others go on without this worker, so what it holds counts for nothing: rm_enter, which
-     waits until it is let in again and loads their state, or exit with RM_EXIT_DROPPED. Where
-     rm_init after rm_shutdown answers it only the exit is left */
+  /* The other workers go on without this one, so what it holds counts for nothing. Call rm_enter,
+     which waits until this worker is let in again and loads the job's state, or exit with
+     RM_EXIT_DROPPED. If rm_init answers this after rm_shutdown, only the exit is left. */
   RM_ERR_DROPPED = 11,
+  /* The library can't get the memory that it needs. */
   RM_ERR_OUT_OF_MEMORY = 12,
-  RM_ERR_FORKED = 13 /* called in a process that was forked from a worker */
+  /* The call was made in a process that was forked from a worker. */
+  RM_ERR_FORKED = 13
 } rm_status;
 
 typedef enum rm_dtype {
@@ -43,16 +54,18 @@ typedef enum rm_dtype {
   RM_BFLOAT16 = 5,
   RM_FLOAT32 = 6,
   RM_FLOAT64 = 7,
-  RM_BOOL = 8, /* a byte, 0 or 1; sum and max: any, product and min: all; no average */
+  /* One byte, 0 or 1. Sum and max are "any", product and min are "all"; there is no average. */
+  RM_BOOL = 8,
   RM_UINT16 = 9,
   RM_INT16 = 10,
   RM_UINT32 = 11,
   RM_UINT64 = 12,
-  /* no type: makes every int that a caller may pass a value that can be refused */
+  /* Not a type. With it every int is a value of this enum, so the library may look at whatever a
+     caller passes, and refuse it. */
   RM_DTYPE_ANY_INT_ = -0x7fffffff - 1
 } rm_dtype;
 
-/* What is asked for by rm_submit (ringmaster.h). */
+/* What a request asks for (rm_submit in ringmaster.h). */
 typedef enum rm_kind {
   RM_ALLREDUCE = 1,
   RM_ALLGATHER = 2,
@@ -64,7 +77,7 @@ typedef enum rm_kind {
   RM_JOIN = 8,
   RM_SEND = 9,                       /* to one worker, which asks for RM_RECEIVE */
   RM_RECEIVE = 10,                   /* from one worker, which asks for RM_SEND */
-  RM_KIND_ANY_INT_ = -0x7fffffff - 1 /* no kind, as above */
+  RM_KIND_ANY_INT_ = -0x7fffffff - 1 /* not a kind; see RM_DTYPE_ANY_INT_ */
 } rm_kind;
 
 typedef enum rm_op {
@@ -73,10 +86,10 @@ typedef enum rm_op {
   RM_MIN = 2,
   RM_MAX = 3,
   RM_PRODUCT = 4,
-  /* allreduce of floating point only: what gradients have in common counts once. Each tensor by
-   * itself, any number of ranks, computed in double precision. */
+  /* For allreduce of floating point only: adds gradients so that what two of them have in common
+     counts once. Each tensor is reduced by itself, in double precision, by any number of ranks. */
   RM_ADASUM = 5,
-  RM_OP_ANY_INT_ = -0x7fffffff - 1 /* no operation, as above */
+  RM_OP_ANY_INT_ = -0x7fffffff - 1 /* not a reduction; see RM_DTYPE_ANY_INT_ */
 } rm_op;
 
 #ifdef __cplusplus

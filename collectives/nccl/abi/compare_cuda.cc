@@ -11,3 +11,6 @@ static_assert(ours::kCudaNotReady == cudaErrorNotReady);
 static_assert(ours::kStreamNonBlocking == cudaStreamNonBlocking);
 static_assert(ours::kEventDisableTiming == cudaEventDisableTiming);
 static_assert(ours::kMemcpyDefault == cudaMemcpyDefault);
+static_assert(ours::kCaptureModeGlobal == cudaStreamCaptureModeGlobal);
+static_assert(ours::kCaptureModeRelaxed == cudaStreamCaptureModeRelaxed);
+static_assert(sizeof(cudaStreamCaptureMode) == sizeof(int));

@@ -65,6 +65,14 @@ using Theirs = ncclResult_t (*)(Arguments...);
 [[maybe_unused]] Theirs<ncclComm_t, int*, int, ncclComm_t*, ncclConfig_t*, int> shrink =
     ncclCommShrink;
 [[maybe_unused]] Theirs<ncclComm_t, int> revoke = ncclCommRevoke;
+[[maybe_unused]] Theirs<ncclComm_t> abort_comm = ncclCommAbort;
+[[maybe_unused]] Theirs<ncclComm_t, ncclResult_t*> async_error = ncclCommGetAsyncError;
+[[maybe_unused]] Theirs<ncclUniqueId*> unique_id = ncclGetUniqueId;
+[[maybe_unused]] Theirs<int*> version = ncclGetVersion;
+[[maybe_unused]] Theirs<> group_start = ncclGroupStart, group_end = ncclGroupEnd;
+[[maybe_unused]] Theirs<ncclRedOp_t, ncclComm_t> destroy_op = ncclRedOpDestroy;
+[[maybe_unused]] const char* (*error_string)(ncclResult_t) = ncclGetErrorString;
+[[maybe_unused]] const char* (*last_error)(ncclComm_t) = ncclGetLastError;
 [[maybe_unused]] Theirs<const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t,
                         cudaStream_t>
     all_reduce = ncclAllReduce,

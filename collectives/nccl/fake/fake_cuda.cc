@@ -8,7 +8,10 @@ namespace ringmaster::nccl {
 namespace {
 
 constexpr std::chrono::seconds kForEver{20};
-constexpr CudaResult kInvalidValue = 1, kCudaNoDevice = 100;
+constexpr CudaResult kInvalidValue = 1, kCudaNoDevice = 100, kInvalidDevice = 101,
+                     kInvalidHandle = 400, kCaptureUnsupported = 900;
+
+thread_local int current_device = 0, capture_mode = kCaptureModeGlobal;
 
 void RunStream(FakeStream* stream, std::mutex* mu, std::condition_variable* changed) {
   std::unique_lock lock(*mu);
@@ -60,6 +63,11 @@ std::map<std::string, int> FakeCluster::made() {
   return made_;
 }
 
+int FakeCluster::unaligned_results() {
+  std::lock_guard lock(mu_);
+  return unaligned_results_;
+}
+
 bool FakeCluster::AwaitKernels(int kernels) {
   std::unique_lock lock(mu_);
   return changed_.wait_for(lock, kForEver, [&] {
@@ -85,18 +93,21 @@ FakeProcess::FakeProcess(FakeCluster* cluster, int version, int devices)
 
 FakeProcess::~FakeProcess() {
   std::set<std::unique_ptr<FakeStream>> streams;
+  std::vector<std::thread> launchers;
   {
     std::lock_guard lock(cluster_->mu_);
     ended_ = true;
     for (const auto& stream : streams_) stream->closing = true;
     streams.swap(streams_);
+    launchers.swap(launchers_);
     cluster_->changed_.notify_all();
   }
   for (const auto& stream : streams) stream->thread.join();
-  // A thread that gives up a communicator may outlive who has started it (AbortAll).
+  for (std::thread& launcher : launchers) launcher.join();
+  // A thread that ends a communicator (AbortAll) may outlive the one that has started it.
   std::unique_lock lock(cluster_->mu_);
-  cluster_->changed_.wait(lock, [&] { return aborting_ == 0; });
-  for (const auto& [at, bytes] : memory_) delete[] at;
+  cluster_->changed_.wait(lock, [&] { return ending_ == 0; });
+  for (const auto& [at, block] : memory_) delete[] at;
 }
 
 Gpu FakeProcess::gpu(bool nccl) const {
@@ -125,8 +136,53 @@ void FakeProcess::Notify() {
 size_t FakeProcess::bytes_allocated() {
   std::lock_guard lock(cluster_->mu_);
   size_t sum = 0;
-  for (const auto& [at, bytes] : memory_) sum += bytes;
+  for (const auto& [at, block] : memory_) sum += block.bytes;
   return sum;
+}
+
+std::set<int> FakeProcess::used_devices() {
+  std::lock_guard lock(cluster_->mu_);
+  return used_devices_;
+}
+
+int FakeProcess::UseCurrent() {
+  used_devices_.insert(current_device);
+  return current_device;
+}
+
+bool FakeProcess::SpoilsCapture(const char* call) {
+  if (!capturing_ || capture_mode == kCaptureModeRelaxed) return false;
+  cluster_->Blame(std::string(call) + " spoils a capture");
+  return true;
+}
+
+void FakeProcess::Capture() {
+  std::lock_guard lock(cluster_->mu_);
+  capturing_ = true;
+}
+
+int FakeProcess::communicators() {
+  std::lock_guard lock(cluster_->mu_);
+  return static_cast<int>(
+      std::count_if(cluster_->comms_.begin(), cluster_->comms_.end(),
+                    [this](const auto& comm) { return comm->process == this && !comm->freed; }));
+}
+
+void FakeProcess::FailCommunicators() {
+  std::lock_guard lock(cluster_->mu_);
+  for (const auto& comm : cluster_->comms_) {
+    if (comm->process == this && !comm->freed) comm->error = Result::kRemoteError;
+  }
+}
+
+void FakeProcess::HangRevokes() {
+  std::lock_guard lock(cluster_->mu_);
+  revokes_hang_ = true;
+}
+
+int FakeProcess::hung_revokes() {
+  std::lock_guard lock(cluster_->mu_);
+  return hung_revokes_;
 }
 
 void FakeProcess::RunOutOfMemory() {
@@ -134,12 +190,13 @@ void FakeProcess::RunOutOfMemory() {
   out_of_memory_ = true;
 }
 
-bool FakeProcess::IsDevice(const void* at) const {
+std::optional<int> FakeProcess::DeviceOf(const void* at) const {
   const auto* address = static_cast<const std::byte*>(at);
   auto block = memory_.upper_bound(address);
-  if (block == memory_.begin()) return false;
+  if (block == memory_.begin()) return std::nullopt;
   --block;
-  return address < block->first + block->second;
+  if (address >= block->first + block->second.bytes) return std::nullopt;
+  return block->second.device;
 }
 
 bool FakeProcess::Idle() const {
@@ -156,17 +213,30 @@ class FakeCuda : public CudaApi {
     *count = process_->devices_;
     return *count > 0 ? kCudaSuccess : kCudaNoDevice;
   }
-  CudaResult SetDevice(int) override { return kCudaSuccess; }
+  CudaResult SetDevice(int device) override {
+    std::lock_guard lock(cluster_->mu_);
+    if (device < 0 || device >= process_->devices_) return kInvalidDevice;
+    current_device = device;
+    (void)process_->UseCurrent();
+    return kCudaSuccess;
+  }
+  CudaResult ThreadExchangeStreamCaptureMode(int* mode) override {
+    std::swap(*mode, capture_mode);
+    return kCudaSuccess;
+  }
   CudaResult Malloc(void** data, size_t bytes) override {
     std::lock_guard lock(cluster_->mu_);
+    if (process_->SpoilsCapture("cudaMalloc")) return kCaptureUnsupported;
     if (process_->out_of_memory_) return kCudaMemoryAllocation;
     auto* made = new std::byte[bytes];
-    process_->memory_[made] = bytes;
+    process_->memory_[made] = {bytes, process_->UseCurrent()};
     *data = made;
     return kCudaSuccess;
   }
   CudaResult Free(void* data) override {
     std::unique_lock lock(cluster_->mu_);
+    if (process_->SpoilsCapture("cudaFree")) return kCaptureUnsupported;
+    (void)process_->UseCurrent();
     (void)cluster_->AwaitOrBlame(&lock, "cudaFree", [&] { return process_->Idle(); });
     if (process_->memory_.erase(static_cast<std::byte*>(data)) == 0) {
       cluster_->Blame("cudaFree of what is not the device's");
@@ -178,6 +248,7 @@ class FakeCuda : public CudaApi {
   CudaResult StreamCreate(void** stream) override {
     std::lock_guard lock(cluster_->mu_);
     auto made = std::make_unique<FakeStream>();
+    made->device = process_->UseCurrent();
     made->thread = std::thread(RunStream, made.get(), &cluster_->mu_, &cluster_->changed_);
     *stream = made.get();
     process_->streams_.insert(std::move(made));
@@ -188,6 +259,7 @@ class FakeCuda : public CudaApi {
     std::unique_ptr<FakeStream> taken;
     {
       std::lock_guard lock(cluster_->mu_);
+      (void)process_->UseCurrent();
       for (auto it = process_->streams_.begin(); it != process_->streams_.end(); ++it) {
         if (it->get() != stream) continue;
         taken = std::move(process_->streams_.extract(it).value());
@@ -202,11 +274,14 @@ class FakeCuda : public CudaApi {
   }
   CudaResult EventCreate(void** event) override {
     std::lock_guard lock(cluster_->mu_);
-    *event = process_->events_.insert(std::make_unique<FakeEvent>()).first->get();
+    auto made = std::make_unique<FakeEvent>();
+    made->device = process_->UseCurrent();
+    *event = process_->events_.insert(std::move(made)).first->get();
     return kCudaSuccess;
   }
   CudaResult EventDestroy(void* event) override {
     std::lock_guard lock(cluster_->mu_);
+    (void)process_->UseCurrent();
     auto& events = process_->events_;
     const auto found = std::find_if(events.begin(), events.end(),
                                     [event](const auto& one) { return one.get() == event; });
@@ -217,6 +292,10 @@ class FakeCuda : public CudaApi {
   CudaResult EventRecord(void* event, void* stream) override {
     std::lock_guard lock(cluster_->mu_);
     auto* const of = static_cast<FakeEvent*>(event);
+    if (of->device != static_cast<FakeStream*>(stream)->device) {
+      cluster_->Blame("an event is recorded on a stream of another device");
+      return kInvalidHandle;
+    }
     const uint64_t number = ++of->recorded;
     Push(stream, [of, number](std::unique_lock<std::mutex>*) { of->reached = number; });
     return kCudaSuccess;
@@ -224,6 +303,7 @@ class FakeCuda : public CudaApi {
   CudaResult EventQuery(void* event) override {
     {
       std::lock_guard lock(cluster_->mu_);
+      if (process_->SpoilsCapture("cudaEventQuery")) return kCaptureUnsupported;
       const auto* of = static_cast<FakeEvent*>(event);
       if (of->reached == of->recorded) return kCudaSuccess;
     }
@@ -238,10 +318,10 @@ class FakeCuda : public CudaApi {
     });
     return kCudaSuccess;
   }
-  // As on a GPU the call itself waits if one of the two is on the host.
+  // As on a GPU, the call itself waits if `to` or `from` is on the host.
   CudaResult MemcpyAsync(void* to, const void* from, size_t bytes, void* stream) override {
     std::unique_lock lock(cluster_->mu_);
-    const bool waits = !process_->IsDevice(to) || !process_->IsDevice(from);
+    const bool waits = !process_->DeviceOf(to) || !process_->DeviceOf(from);
     const auto done = std::make_shared<bool>(false);
     Push(stream, [to, from, bytes, done](std::unique_lock<std::mutex>*) {
       std::memmove(to, from, bytes);

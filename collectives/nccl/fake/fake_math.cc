@@ -115,7 +115,7 @@ bool SameCall(const FakeCall& a, const FakeCall& b) {
          a.factor == b.factor && a.peer == b.peer;
 }
 
-// Sends and receives pair up by their order between two ranks.
+// The sends and receives between two ranks are matched by their order.
 std::optional<std::string> ReceiveFromPeer(const FakeLists& all, int rank, size_t at,
                                            std::vector<std::byte>* bytes) {
   const FakeCall& call = (*all[rank])[at];

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "collectives/element/element.h"
 #include "collectives/nccl/fake/fake_state.h"
@@ -39,22 +42,26 @@ class FakeNccl : public NcclApi {
     const bool known = config->size == sizeof(Config) && config->magic == Config().magic;
     if (!known || rank < 0 || rank >= ranks) return Result::kInvalidArgument;
     std::unique_lock lock(cluster_->mu_);
-    if (config->blocking != 0) cluster_->Blame("a blocking communicator");
+    const bool blocking = config->blocking != 0;
+    if (blocking && !cluster_->blocking_allowed) cluster_->Blame("a blocking communicator");
     cluster_->CountMade("init");
-    return Join(id.bytes, ranks, rank, comm, &lock);
+    *comm = Join(id.bytes, ranks, rank, process_->UseCurrent(), &lock);
+    if (blocking) return AwaitPeers(static_cast<FakeComm*>(*comm), &lock);
+    return Result::kInProgress;
   }
 
   Result CommShrink(Comm parent, int* exclude, int excluded, Comm* comm, Config* config,
                     int flags) override {
     std::unique_lock lock(cluster_->mu_);
     FakeComm* const from = Valid(parent, "ncclCommShrink");
-    if (from == nullptr || version_ < kFirstShrink || config->blocking != 0) {
+    if (from == nullptr || version_ < kFirstShrink || config->blocking != 0 || excluded <= 0) {
       return Result::kInvalidArgument;
     }
     const std::vector<int> gone(exclude, exclude + excluded);
     if (!from->ready || std::find(gone.begin(), gone.end(), from->rank) != gone.end()) {
       return Result::kInvalidUsage;
     }
+    if (from->error != Result::kSuccess) return from->error;
     if (flags == kShrinkAbort) from->stopped = true;
     if (from->running > 0 && !from->ends_kernels()) {
       cluster_->Blame("ncclCommShrink of a communicator that still runs");
@@ -69,36 +76,54 @@ class FakeNccl : public NcclApi {
     }
     cluster_->CountMade("shrink");
     if (flags == kShrinkAbort) cluster_->CountMade("shrink with abort");
-    return Join(key + (flags == kShrinkAbort ? " abort" : ""), from->ring->size - excluded, rank,
-                comm, &lock);
+    FakeComm* const child = Join(key + (flags == kShrinkAbort ? " abort" : ""),
+                                 from->ring->size - excluded, rank, from->device, &lock);
+    // The child is stored by a thread of NCCL's when it is made. Until then the parent is in
+    // progress.
+    *comm = nullptr;
+    from->shrinking = true;
+    process_->launchers_.emplace_back([this, from, child, comm] { Store(from, child, comm); });
+    return Result::kSuccess;
   }
 
   Result CommRevoke(Comm comm, int flags) override {
-    std::lock_guard lock(cluster_->mu_);
+    std::unique_lock lock(cluster_->mu_);
     FakeComm* const of = Valid(comm, "ncclCommRevoke");
-    if (of == nullptr || version_ < 22800 || flags != kRevokeDefault) {
+    if (of == nullptr || version_ < 22800 || flags != kRevokeDefault || of->revoked) {
       return Result::kInvalidArgument;
     }
     of->revoked = true;
+    process_->hung_revokes_ += process_->revokes_hang_;
+    cluster_->changed_.notify_all();
+    ++process_->ending_;
+    // It joins the thread that launches.
+    (void)cluster_->AwaitOrBlame(&lock, "ncclCommRevoke", [&] {
+      return of->aborted || process_->ended_ || (!of->stuck && !process_->revokes_hang_);
+    });
+    --process_->ending_;
     of->launch = {};
     cluster_->changed_.notify_all();
     return Result::kInProgress;
   }
 
-  // Frees, and so waits for all that the device does.
+  // Frees the communicator, and so waits for everything that the device does.
   Result CommAbort(Comm comm) override {
     std::unique_lock lock(cluster_->mu_);
     FakeComm* const of = Valid(comm, "ncclCommAbort");
     if (of == nullptr) return Result::kInvalidArgument;
+    (void)process_->UseCurrent();  // it is saved and made the current one again
+    (void)process_->SpoilsCapture("cudaFree");
     of->aborted = true;
     of->launch = {};
     cluster_->changed_.notify_all();
-    ++process_->aborting_;
-    const auto rests = [&] { return of->running == 0 && (process_->ended_ || OthersEnd(of)); };
+    ++process_->ending_;
+    const auto rests = [&] {
+      return of->running == 0 && !of->shrinking && (process_->ended_ || OthersEnd(of));
+    };
     if (of->deaf > 0) cluster_->changed_.wait(lock, rests);  // as long as the kernel hangs
     (void)cluster_->AwaitOrBlame(&lock, "ncclCommAbort", rests);
     of->freed = true;
-    --process_->aborting_;
+    --process_->ending_;
     cluster_->changed_.notify_all();
     return cluster_->aborts_answer_;
   }
@@ -200,11 +225,11 @@ class FakeNccl : public NcclApi {
     return nullptr;
   }
 
-  // Without the stream's other work that waits behind this communicator's kernels.
+  // Whether the device has nothing to do any more.
   bool OthersEnd(const FakeComm*) const { return process_->Idle(); }
 
-  Result Join(const std::string& key, int size, int rank, Comm* out,
-              std::unique_lock<std::mutex>* lock) {
+  FakeComm* Join(const std::string& key, int size, int rank, int device,
+                 std::unique_lock<std::mutex>* lock) {
     auto& ring = cluster_->rings_[key];
     if (ring == nullptr) {
       ring = cluster_->make_ring ? cluster_->make_ring(key, size)
@@ -212,9 +237,10 @@ class FakeNccl : public NcclApi {
     }
     auto comm = std::make_unique<FakeComm>();
     comm->process = process_;
+    comm->device = device;
     comm->ring = ring;
     comm->rank = rank;
-    *out = comm.get();
+    FakeComm* const made = comm.get();
     cluster_->comms_.push_back(std::move(comm));
     bool comes = true;
     if (process_->comes_to_connect) {
@@ -224,11 +250,35 @@ class FakeNccl : public NcclApi {
     }
     if (comes) ring->Arrive(rank);
     if (ring->arrived() > ring->size) cluster_->Blame("more ranks than a communicator has");
-    return Result::kInProgress;
+    cluster_->changed_.notify_all();
+    return made;
+  }
+
+  Result AwaitPeers(FakeComm* of, std::unique_lock<std::mutex>* lock) {
+    of->blocking = of->ready = true;
+    const bool came = cluster_->AwaitOrBlame(lock, "ncclCommInitRankConfig",
+                                             [&] { return of->ring->arrived() >= of->ring->size; });
+    return came ? Result::kSuccess : Result::kRemoteError;
+  }
+
+  // What NCCL's thread does that makes a child: if the parent is aborted meanwhile, the child is
+  // stored all the same, and has failed.
+  void Store(FakeComm* parent, FakeComm* child, Comm* at) {
+    std::unique_lock lock(cluster_->mu_);
+    cluster_->changed_.wait(lock, [&] {
+      child->ready = child->ring->arrived() >= child->ring->size;
+      return child->ready || parent->aborted || process_->ended_;
+    });
+    if (!child->ready) child->error = Result::kInternalError;
+    child->polls_left = 0;
+    if (!process_->ended_) std::atomic_ref<Comm>(*at).store(child);
+    parent->shrinking = false;
+    cluster_->changed_.notify_all();
   }
 
   Result State(FakeComm* of) {
     if (of->error != Result::kSuccess) return of->error;
+    if (of->shrinking || of->stuck) return Result::kInProgress;
     if (of->revoked) return of->running > 0 ? Result::kInProgress : Result::kSuccess;
     if (!of->ready && of->ring->arrived() < of->ring->size) return Result::kInProgress;
     if (of->polls_left > 0) {
@@ -268,8 +318,17 @@ class FakeNccl : public NcclApi {
       cluster_->Blame("a collective on a communicator that is not ready");
       return Result::kInvalidUsage;
     }
+    if (of->error != Result::kSuccess) return of->error;
     if (fate == Fate::kRefused) return Result::kSystemError;
+    if (fate == Fate::kStuck) {
+      of->stuck = true;
+      return Result::kInProgress;
+    }
     auto* const stream = static_cast<FakeStream*>(calls.front().stream);
+    if (stream->device != of->device) {
+      cluster_->Blame("a collective on a stream of another device");
+      return Result::kUnhandledCudaError;
+    }
     const uint64_t number = of->launches++;
     const auto list = std::make_shared<FakeCalls>(std::move(calls));
     of->polls_left = 1;
@@ -284,12 +343,14 @@ class FakeNccl : public NcclApi {
       });
       cluster_->changed_.notify_all();
     };
-    return Result::kInProgress;
+    if (!of->blocking) return Result::kInProgress;
+    std::exchange(of->launch, {})();
+    return Result::kSuccess;
   }
 
   void Kernel(FakeComm* of, uint64_t number, const std::shared_ptr<FakeCalls>& list, Fate fate,
               std::unique_lock<std::mutex>* lock) {
-    if (fate == Fate::kRun || fate == Fate::kHang || fate == Fate::kDeaf) {
+    if (fate != Fate::kAbsent && fate != Fate::kError) {
       for (FakeCall& call : *list) TakeInput(of, &call);
       of->ring->Give(number, of->rank, list);
       cluster_->changed_.notify_all();
@@ -299,18 +360,32 @@ class FakeNccl : public NcclApi {
     bool complete = false;
     cluster_->changed_.wait(*lock, [&] {
       if (fate == Fate::kDeaf) return cluster_->deaf_end_ || process_->ended_;
+      if (fate == Fate::kBroken) return true;
       complete = fate == Fate::kRun && of->ring->Given(number, &all);
       return complete || of->ends_kernels() || process_->ended_;
     });
+    if (fate == Fate::kBroken) of->error = Result::kRemoteError;
     for (size_t i = 0; i < list->size(); ++i) {
       const FakeCall& call = (*list)[i];
+      CheckMemory(*of, call);
       std::vector<std::byte> bytes;
       if (complete) {
         if (const auto wrong = Receive(all, of->rank, i, &bytes)) cluster_->Blame(*wrong);
-      } else if (call.recv != nullptr) {  // undefined: nobody may use it
+      } else if (call.recv != nullptr) {  // the value is undefined: nobody may use it
         bytes.assign(call.count * FakeSize(call.type), std::byte{0xAB});
       }
       if (!bytes.empty()) std::memcpy(call.recv, bytes.data(), bytes.size());
+    }
+  }
+
+  void CheckMemory(const FakeComm& of, const FakeCall& call) {
+    const bool aligned = reinterpret_cast<uintptr_t>(call.recv) % 16 == 0;
+    if (call.kind == CallKind::kAllReduce && !aligned) ++cluster_->unaligned_results_;
+    for (const void* at : {call.send, static_cast<const void*>(call.recv)}) {
+      if (at == nullptr || call.count == 0) continue;
+      const auto device = process_->DeviceOf(at);
+      if (!device) cluster_->Blame("a kernel uses the host's memory");
+      if (device && *device != of.device) cluster_->Blame("a kernel uses another device's memory");
     }
   }
 
@@ -320,14 +395,13 @@ class FakeNccl : public NcclApi {
         call->kind == CallKind::kReduceScatter ? static_cast<size_t>(of->ring->size) : 1;
     const auto* from = static_cast<const std::byte*>(call->send);
     const size_t bytes = blocks * call->count * FakeSize(call->type);
-    if (bytes > 0 && !process_->IsDevice(from)) cluster_->Blame("a kernel reads the host's memory");
     call->input.assign(from, from + bytes);
   }
 
   FakeCluster* const cluster_;
   FakeProcess* const process_;
   const int version_;
-  // The launching thread's alone.
+  // Used by the launching thread alone.
   bool grouped_ = false;
   std::vector<FakeCall> calls_;
   RedOp next_op_ = 5;

@@ -15,7 +15,8 @@
 namespace ringmaster::nccl {
 
 struct FakeStream {
-  // Each runs with the lock held, and may wait with it.
+  int device = 0;
+  // Each task runs with the lock held, and may wait with it.
   std::deque<std::function<void(std::unique_lock<std::mutex>*)>> tasks;
   bool busy = false;
   bool closing = false;
@@ -23,6 +24,7 @@ struct FakeStream {
 };
 
 struct FakeEvent {
+  int device = 0;
   uint64_t recorded = 0, reached = 0;
 };
 
@@ -35,29 +37,29 @@ struct FakeCall {
   size_t count = 0;
   DataType type = DataType::kUint8;
   RedOp op = kSum;
-  double factor = 1;  // of a PreMulSum, whose `op` is kSum
-  int peer = -1;      // or root
+  double factor = 1;  // of a PreMulSum; its `op` is kSum
+  int peer = -1;      // or the root
   FakeComm* comm = nullptr;
   void* stream = nullptr;
   std::vector<std::byte> input;  // what `send` held when the kernel ran
 };
 
 using FakeCalls = std::vector<FakeCall>;
-// Of one launch, by rank.
+// The calls of one launch, by rank.
 using FakeLists = std::vector<std::shared_ptr<const FakeCalls>>;
 
-// A communicator as all its ranks see it; here of ranks that are threads of this process.
+// A communicator as all its ranks share it. In this class the ranks are threads of one process.
 class FakeRing {
  public:
   FakeRing(std::string name, int ranks) : key(std::move(name)), size(ranks) {}
   virtual ~FakeRing() = default;
 
-  // The rank has come to make it.
+  // The rank takes part in making the communicator.
   virtual void Arrive(int) { ++arrived_; }
   virtual int arrived() { return arrived_; }
-  // What the rank has launched, with its inputs.
+  // The rank has launched these calls, with their inputs.
   virtual void Give(uint64_t launch, int rank, std::shared_ptr<const FakeCalls> calls);
-  // All ranks have given; `all` is everybody's.
+  // Whether all ranks have given their calls of this launch; *all are these calls.
   virtual bool Given(uint64_t launch, FakeLists* all);
 
   const std::string key;
@@ -68,25 +70,30 @@ class FakeRing {
   std::map<uint64_t, FakeLists> launches_;
 };
 
-// ... and as one rank does.
+// A communicator as one rank has it.
 struct FakeComm {
   FakeProcess* process = nullptr;
+  int device = 0;
   std::shared_ptr<FakeRing> ring;
   int rank = 0;
-  int polls_left = 2;  // in progress for so many questions more
+  int polls_left = 2;  // how many more times CommGetAsyncError() says kInProgress
   bool ready = false;
-  std::function<void()> launch;  // was asked for, and happens when it is asked about
+  bool blocking = false;
+  // A launch that was asked for; it happens at the next CommGetAsyncError().
+  std::function<void()> launch;
   Result error = Result::kSuccess;
   bool aborted = false, revoked = false, stopped = false, freed = false;
-  int running = 0;  // kernels
-  int deaf = 0;     // of these: those that no abort ends
+  bool shrinking = false;  // a child of it is being made
+  bool stuck = false;      // its launch hangs
+  int running = 0;         // kernels
+  int deaf = 0;            // of these: those that no abort ends
   uint64_t launches = 0;
 
   bool ends_kernels() const { return aborted || revoked || stopped; }
 };
 
-// What rank `rank` receives by call `at` of its list, given everybody's lists. `bytes`: to be
-// written to the call's `recv`. An error: the ranks' calls don't fit each other.
+// What rank `rank` receives by call `at` of its list, given the lists of all ranks. *bytes has to
+// be written to the call's `recv`. Returns an error if the calls of the ranks don't fit each other.
 std::optional<std::string> Receive(const FakeLists& all, int rank, size_t at,
                                    std::vector<std::byte>* bytes);
 

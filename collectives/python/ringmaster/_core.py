@@ -35,6 +35,7 @@ _process = None  # that called init(): not one that was forked from it
 _view = None
 _workers = ()  # of _view, by rank
 _last_step = None
+_entered = False  # as a joiner, at the end of a step of the others
 _saved = None  # keeps the bytes that the library reads after `save` returned
 _callback_error = errors.CallbackError()
 _c_callbacks = None
@@ -91,13 +92,14 @@ def enter(timeout=DEFAULT_TIMEOUT):
     """
     if not is_joining():
         return
-    call("rm_enter", float(timeout))
-    _begin_step()
+    enter_again(timeout)
 
 
 def enter_again(timeout=DEFAULT_TIMEOUT):
     """After a WorkerDroppedError: blocks until this worker is let in, with the others' state."""
+    global _entered
     call("rm_enter", float(timeout))
+    _entered = True
     _begin_step()
 
 
@@ -117,8 +119,8 @@ def shutdown(timeout=DEFAULT_TIMEOUT):
 
 
 def _forget():
-    global _view, _workers, _last_step
-    _view, _workers, _last_step = None, (), None
+    global _view, _workers, _last_step, _entered
+    _view, _workers, _last_step, _entered = None, (), None, False
     _name_counts.clear()
     for callback in list(_on_shutdown):
         callback()
@@ -172,17 +174,35 @@ SELF = -1  # for worker_at()
 
 
 def worker_at(rank):
-    """Which worker has this rank now: what a broadcast's root means. A joiner enters first."""
+    """Which worker this rank means in this step: what a broadcast's root means. A joiner enters
+    first.
+    """
     if not is_initialized():
         _refuse()
     enter()
-    if not (rank == SELF or 0 <= rank < size()):
-        raise ValueError("root_rank: is %r, must be 0 to %d" % (rank, size() - 1))
-    return name_of(rank)
+    if rank == SELF:
+        return name_of(SELF)
+    workers = workers_of_calls()
+    if not 0 <= rank < len(workers):
+        raise ValueError("root_rank: is %r, must be 0 to %d" % (rank, len(workers) - 1))
+    return workers[int(rank)]
+
+
+def workers_of_calls():
+    """Which worker a rank means in this step's calls (rm_step_worker_id), by rank."""
+    lib = library()
+    while True:  # until nothing moved between the first look and the last
+        number, workers = lib.rm_step_epoch(), []
+        if _view is not None and number == _view.number:
+            return _workers
+        while lib.rm_step_worker_id(len(workers)):
+            workers.append(lib.rm_step_worker_id(len(workers)).decode())
+        if lib.rm_step_epoch() == number:
+            return tuple(workers)
 
 
 def name_of(rank):
-    """worker_at() of a rank that may be none any more: then empty."""
+    """The worker that has this rank now; empty if there is none."""
     return (library().rm_worker_id(int(rank)) or b"").decode()
 
 
@@ -225,7 +245,7 @@ def end_step():
     info = _library.StepInfo()
     call("rm_step_end", ctypes.byref(info))
     _last_step = info
-    _begin_step(info)
+    _begin_step()
     if info.old_size != info.new_size:
         for callback in list(_resize_callbacks):
             callback(info.old_size, info.new_size)
@@ -237,32 +257,27 @@ def has_sidecar():
     return bool(os.environ.get("RINGMASTER_SOCKET"))
 
 
+def ends_steps():
+    """Whether the job does, as far as this worker has seen: it has ended one, or joined at the end
+    of one.
+    """
+    return _last_step is not None or _entered
+
+
 def last_step():
     """StepInfo of the last step that this worker completed; None before the first."""
     return _last_step
 
 
-def _begin_step(info=None):
+def _begin_step():
     global _view, _workers
     _name_counts.clear()
-    now, workers = _read_world()
-    # A fault may already have moved the world on since rm_step_end agreed with the others on where
-    # this step begins. Without a change of view before it, that place is known nevertheless.
-    if info is not None and _view is not None and now.number != info.view and \
-            _view.number == info.view:
-        return
-    _view, _workers = now, workers
-
-
-def _read_world():
-    """The view, and its workers by rank."""
-    while True:  # until nothing moved between the first look and the last
-        now = _read_view()
-        if _view is not None and now == _view:
-            return _view, _workers
-        workers = tuple(name_of(rank) for rank in range(now.size))
-        if library().rm_epoch() == now.number:
-            return now, workers
+    number = library().rm_step_epoch()
+    if not number:  # a joiner that has not entered: what it will probably be
+        _view, _workers = _read_view(), ()
+    elif _view is None or _view.number != number:
+        workers = workers_of_calls()
+        _view, _workers = View(workers.index(name_of(SELF)), len(workers), number), workers
 
 
 def _read_view():

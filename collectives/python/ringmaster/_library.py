@@ -81,6 +81,8 @@ _FUNCTIONS = {
     "rm_allgather_result": (c_int, [c_uint64, POINTER(c_void_p), POINTER(c_size_t),
                                     POINTER(POINTER(c_size_t)), POINTER(c_size_t)]),
     "rm_worker_id": (c_char_p, [c_int]),
+    "rm_step_worker_id": (c_char_p, [c_int]),
+    "rm_step_epoch": (c_uint64, []),
     "rm_broadcast_tensor_async": (c_int, [c_char_p, c_void_p, POINTER(Tensor), c_char_p,
                                           POINTER(c_uint64)]),
     "rm_broadcast_bytes_async": (c_int, [c_char_p, c_void_p, c_size_t, c_char_p,

@@ -123,6 +123,25 @@ _entering = []
 def on_entering(callback):
     """Calls it whenever a training function is about to be entered, the first time and again."""
     _entering.append(callback)
+    return callback
+
+
+_on_run = []
+
+
+def on_run(mark):
+    """Calls mark() when run() begins, and what it returned whenever the training function is to be
+    entered again.
+    """
+    _on_run.append(mark)
+    return mark
+
+
+def makes_anew():
+    """Whether what is made now is made again by all workers after each change, by joiners as well:
+    a training function runs that is entered again.
+    """
+    return _running is not None and Steps.commit_ends_step
 
 
 def _enter_again():
@@ -237,6 +256,9 @@ class State:
         """What has changed before the state came from others is no news."""
         self._changed = False
 
+    def on_entering(self):
+        """The training function is about to be entered, the first time or again."""
+
     def on_reset(self):
         self.reset()
         for callback in self._reset_callbacks:
@@ -266,9 +288,10 @@ class ObjectState(State):
 
     def __setattr__(self, name, value):
         """A part that is replaced is the new one from then on, also for joiners and restore()."""
+        super().__setattr__(name, value)
         if name in self.__dict__.get("_parts", ()):
             self._parts[name] = value
-        super().__setattr__(name, value)
+            self._bind_sampler()
 
     def values(self):
         return {name: getattr(self, name) for name in self._names}
@@ -311,6 +334,10 @@ class ObjectState(State):
                 name = "ringmaster.sampler.%d" % index
                 sampler.merge(allgather_object(sampler.recorded(), name))
 
+    def on_entering(self):
+        for sampler in self._samplers():  # those of joiners have begun no iteration either
+            sampler.forget_iteration()
+
     def _samplers(self):
         return [part for part in self._parts.values() if isinstance(part, ElasticSampler)]
 
@@ -349,9 +376,24 @@ def _begin(state, in_place):
         state.sync()
 
 
-def _go_on(state, skip_sync):
+def _go_on(state, skip_sync, within_step=False):
+    if within_step:
+        _name_ranks_anew()
     state.on_reset()
     _sync_if_wanted(state, not skip_sync)
+
+
+def _name_ranks_anew():
+    """If a worker is gone that some rank means in this step, ranks mean those that are left: the
+    loss of a broadcast's root moves them on all ranks alike.
+    """
+    while True:
+        try:
+            for rank in range(len(_core.workers_of_calls())):
+                broadcast_object(True, rank, "ringmaster.elastic.rank.%d" % rank)
+            return
+        except RootLostError:
+            pass
 
 
 def _sync_if_wanted(state, wanted):
@@ -406,18 +448,22 @@ def run(function=None, *, in_place=False):
         Steps.commit_ends_step = not in_place
         Steps.begin()
         prepare = functools.partial(_begin, state, in_place)
+        ways_back = [mark() for mark in _on_run]
         try:
             while True:
                 try:
                     prepare()
-                    for callback in list(_entering):
+                    for callback in [state.on_entering, *_entering]:
                         callback()
                     return function(state, *args, **kwargs)
                 except HostsUpdatedInterrupt as change:
-                    prepare = functools.partial(_go_on, state, change.skip_sync)
+                    prepare = functools.partial(_go_on, state, change.skip_sync,
+                                                change.within_step)
                 except WorkerDroppedError as error:
                     print("ringmaster: %s; waiting to be let in again" % error, file=sys.stderr)
                     prepare = functools.partial(_come_back, state, in_place)
+                for go_back in ways_back:
+                    go_back()
         finally:
             _running, Steps.commit_ends_step = before
 

@@ -36,6 +36,7 @@ class WorkerDroppedError(HorovodInternalError, SystemExit):
 
 class HostsUpdatedInterrupt(RuntimeError):
     """The world has changed. `elastic.run` catches it and enters the training function again."""
+    within_step = False  # whether all ranks raise it elsewhere than at the end of a step
 
     def __init__(self, skip_sync=False):
         super().__init__("the world has changed")

@@ -66,6 +66,7 @@ class ElasticSampler(SamplerNames):
         self._cursor = 0  # positions from here on were never handed out in a settled step
         self._handed_out = []  # Shares since the last settled step
         self._stream = None
+        self._length = None  # of the iteration that is under way
         self._recorded = []
 
     # ---- The native way
@@ -200,9 +201,18 @@ class ElasticSampler(SamplerNames):
     # ---- Horovod's way
 
     def set_epoch(self, number):
-        """Goes to epoch `number`; the same number again goes on where it was."""
-        if number != self._epoch:
+        """Goes to epoch `number`, in which all samples are to do.
+
+        The same number again: after an iteration this is the epoch's end, as Horovod's scripts say
+        it, and all its samples are to do again. Before one the epoch goes on where it was: a state
+        has been restored, or the training function has been entered again.
+        """
+        if number != self._epoch or self._stream is not None:
             self._begin_epoch(number)
+
+    def forget_iteration(self):
+        """The training function is entered again, on all ranks: nobody iterates any more."""
+        self._stream = self._length = None
 
     def __iter__(self):
         """This rank's samples of what remains; the division is made here, once."""
@@ -211,9 +221,15 @@ class ElasticSampler(SamplerNames):
         short = -len(positions) % view.size  # equal counts for all, as Horovod does
         positions += list(itertools.islice(itertools.cycle(positions), short if positions else 0))
         self._stream = positions[view.rank::view.size]
+        self._length = len(self._stream)
         return iter([self._order[position] for position in self._stream])
 
     def __len__(self):
+        """How many samples this rank has: of the iteration that is under way, else of what
+        remains. What is recorded meanwhile does not change it: scripts divide by it.
+        """
+        if self._length is not None:
+            return self._length
         view = _core.step_view()
         return -(-self.remaining // view.size)
 

@@ -23,7 +23,7 @@ class SamplerNames:
 
     @property
     def num_samples(self):
-        """How many samples each rank has of what remains."""
+        """How many samples each rank has, as len() says."""
         return len(self)
 
     @property
@@ -58,7 +58,10 @@ class SamplerNames:
                               if index in wanted)
 
     def reset(self):
-        """For Horovod's scripts: what remains is divided anew whenever an iteration begins."""
+        """For Horovod's scripts: what remains is divided anew whenever an iteration begins; until
+        then its length is that of what remains.
+        """
+        self._length = None
 
     def record_batch(self, batch_idx, batch_size):
         """Says that the `batch_idx`th batch of this iteration has been worked on."""

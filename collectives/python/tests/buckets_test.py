@@ -155,4 +155,29 @@ def test_TheMeanIsDividedByExactlyTheRanksThatTookPart(monkeypatch, dtype, ranks
     for parameter in model.parameters():
         parameter.sum().backward()
     optimizer.step()
-    assert divided_by == [ranks] and not peers.sent
+    # What travels as float16 was divided by the step's 2 ranks before.
+    assert divided_by == [ranks / 2 if dtype == torch.float32 else ranks] and not peers.sent
+
+
+@pytest.mark.parametrize("dtype, compression", [(torch.float16, "none"), (torch.float32, "fp16")])
+@pytest.mark.parametrize("alive", [True, False])
+def test_AMeanThatFloat16CanHoldComesBackThoughTheSumWouldNotFit(monkeypatch, dtype, compression,
+                                                                alive):
+    Peers(monkeypatch, alive=[], batch=0)
+
+    def start(source, target, name, op, process_set, priority):
+        assert source.dtype == torch.float16
+        target.copy_(source)
+        if alive:  # rank 1 gives the same
+            elements = source.numel() - len(presence.flags(0))
+            target[:elements] += source[:elements]
+            target[elements:] += torch.tensor(presence.flags(1), dtype=target.dtype)
+        return target
+
+    monkeypatch.setattr(buckets, "start_allreduce", start)
+    parameter = torch.nn.Parameter(torch.zeros(3, dtype=dtype))
+    optimizer = module.DistributedOptimizer(torch.optim.SGD([parameter], lr=1.0),
+                                            compression=getattr(module.Compression, compression))
+    (parameter * 40000).sum().backward()
+    optimizer.step()
+    assert parameter.tolist() == [-40000.0] * 3

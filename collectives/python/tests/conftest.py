@@ -28,6 +28,15 @@ def no_optimizers_of_other_tests(monkeypatch):
     monkeypatch.setattr(Steps, "_enders", [])
 
 
+@pytest.fixture
+def world():
+    """A world of one in this process."""
+    import ringmaster
+    ringmaster.init()
+    yield
+    ringmaster.shutdown()
+
+
 @pytest.fixture(scope="session")
 def templates():
     from templates import Templates

@@ -1,6 +1,7 @@
 """torch.distributed's backend ringmaster, with real worker processes under a fake sidecar."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -42,10 +43,36 @@ def test_APlainScriptForDistributedDataParallelGoesOnInPlaceAfterADeath(job, vic
         assert "sizes [2, 3] rank %d" % rank in _log(one, slot), one.logs()
 
 
+@pytest.mark.parametrize("victim,group", [(0, "world"), (2, "some")])
+@pytest.mark.parametrize("way", ["reduced", "scattered", "gathered", "gathered_from_all",
+                                 "exchanged", "reduced_and_scattered",
+                                 "reduced_and_scattered_in_one"])
+def test_RanksMeanTheSameBeforeAndAfterADeathWithinTheStep(job, tmp_path, way, victim, group):
+    one = job("torch_moved_ranks.py", 3, str(tmp_path), WAY=way, GROUP=group, VICTIM=str(victim))
+    stay = [slot for slot in range(3) if slot != victim]
+    assert one.wait() == {(victim, 1): -9, (stay[0], 1): 0, (stay[1], 1): 0}, one.logs()
+    assert all("all meant the same" in _log(one, slot) for slot in stay), one.logs()
+
+
+def test_RanksMeanTheSameInTheFirstStepOfAJoinerThatEntersByItself(job):
+    one = job("torch_joiner_in_its_first_step.py", 2, spares=[2])
+    one.wait_world([0, 1], step=5)
+    one.admit(2)
+    assert one.wait() == {(0, 1): -9, (1, 1): 0, (2, 1): 0}, one.logs()
+    assert all("the same worker" in _log(one, slot) for slot in (1, 2)), one.logs()
+
+
 def test_IfRank0DiesAsItSendsItsBuffersTheTrainingFunctionIsEnteredAgain(job):
     one = job("ddp_buffers.py", 3)
     assert one.wait() == {(0, 1): -9, (1, 1): 0, (2, 1): 0}, one.logs()
     assert all("entered [3, 2" in _log(one, slot) for slot in (1, 2)), one.logs()
+
+
+def test_IfAnotherRankDiesTheTrainingFunctionIsEnteredAgainWithRoomForThoseThatAreLeft(job):
+    one = job("torch_gathers.py", 3)
+    assert one.wait() == {(0, 1): 0, (1, 1): -9, (2, 1): 0}, one.logs()
+    for rank, slot in enumerate((0, 2)):
+        assert re.search(r"entered \[3(, 2)+\] rank %d" % rank, _log(one, slot)), one.logs()
 
 
 def test_ADeathBetweenTwoBucketsLeavesTheMeanOverOneSetOfSamples(job):

@@ -314,6 +314,18 @@ class Job:
         self._live[slot] = self._live.get(slot, 0) + 1
         self.sidecar.admit(slot, self._live[slot])
 
+    def replace_slot_0(self, killed_at=10, admitted_at=20):
+        """Kills slot 0 at one step and lets its spare in at another. Until all have ended, and all
+        but the killed one well.
+        """
+        others = sorted(slot for slot in self._live if slot != 0)
+        self.wait_world([0, *others], step=killed_at)
+        self.kill(0)
+        self.wait_world(others, step=admitted_at)
+        self.admit(0)
+        self.wait_world([*others, 0])
+        assert {who: code for who, code in self.wait().items() if code} == {(0, 1): -9}, self.logs()
+
     def wait_world(self, slots, step=0):
         """Until the view has these slots in this order and its first worker has done `step` steps.
         """

@@ -60,6 +60,26 @@ def test_AFrameworkThatIsNotThereIsAMissingModule():
         check_extension("horovod.mxnet")
 
 
+def test_WhatScriptsAskOfHorovodsUtil(monkeypatch):
+    from horovod.common import util
+    assert util.is_iterable("ab") and util.is_iterable(iter(())) and not util.is_iterable(2)
+    assert util.gloo_built(verbose=True) is True and util.mpi_built(True) is False
+    assert not util.ddl_built(verbose=True) and not util.ccl_built(verbose=True)
+    assert util.nccl_built(verbose=True) == ringmaster.nccl_built()
+    assert util.gpu_available(ext_base_name="torch", verbose=True) == ringmaster.cuda_built()
+    assert util.gpu_available("tensorflow") is False
+    assert [n for n in range(-1, 9) if util.num_rank_is_power_2(n)] == [1, 2, 4, 8]
+    assert util.split_list([1], 2) == [[1], []] and util.split_list([], 2) == [[], []]
+    monkeypatch.setenv("RM_TEST_SET", "before")
+    monkeypatch.delenv("RM_TEST_UNSET", raising=False)
+    with pytest.raises(ZeroDivisionError):
+        with util.env(RM_TEST_SET="in", RM_TEST_UNSET="in", PATH=None):
+            assert os.environ["RM_TEST_SET"] == os.environ["RM_TEST_UNSET"] == "in"
+            assert "PATH" in os.environ
+            1 / 0
+    assert os.environ["RM_TEST_SET"] == "before" and "RM_TEST_UNSET" not in os.environ
+
+
 def test_LaunchingIsRingmasters():
     from horovod.runner import launch
     from ringmaster import runner

@@ -18,11 +18,11 @@ PROJECT = os.path.dirname(PACKAGE)
 STUBS = {"ringmaster": "__init__.pyi", "ringmaster.torch": "torch/__init__.pyi",
          "ringmaster.elastic": "elastic.pyi", "ringmaster.torch.elastic": "torch/elastic.pyi",
          "ringmaster.process_sets": "process_sets.pyi", "ringmaster.runner": "runner/__init__.pyi",
-         "ringmaster.sampler": "sampler.pyi",
+         "ringmaster.sampler": "sampler.pyi", "ringmaster.data_loaders": "data_loaders.pyi",
          "ringmaster.torch.distributed": "torch/distributed/__init__.pyi"}
 ALIAS_STUBS = ["horovod.common.basics", "horovod.common.elastic", "horovod.common.exceptions",
-               "horovod.common.process_sets", "horovod.common.util", "horovod.runner",
-               "horovod.runner.launch"]
+               "horovod.common.process_sets", "horovod.common.util", "horovod.data",
+               "horovod.data.data_loader_base", "horovod.runner", "horovod.runner.launch"]
 
 
 def text_of(*names):

@@ -339,6 +339,35 @@ def test_HorovodsWayRecordsBatchesAndTheRestIsDividedAgain(monkeypatch):
     assert sorted(rest + streams[0][:4] + streams[1][:4]) == list(range(20))
 
 
+def worked_through(sampler):
+    """An epoch in Horovod's way, without the batch that is too short (drop_last)."""
+    seen = list(sampler)
+    for batch in range(len(seen) // 3):
+        sampler.record_batch(batch, 3)
+    sampler.merge([sampler.recorded()])
+    return sorted(seen)
+
+
+def test_TheSameEpochSetAtItsEndBeginsAgainWithAllSamples(monkeypatch):
+    monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 1, 1))
+    sampler = ElasticSampler(10, seed=1)
+    for epoch in range(3):
+        assert worked_through(sampler) == list(range(10))
+        sampler.set_epoch(epoch)  # at its end, as scripts of Horovod's do
+        assert sampler.epoch == epoch and sampler.processed_indices == set()
+
+
+def test_TheSameEpochSetAtItsBeginningGoesOnWithWhatARestoredStateSays(monkeypatch):
+    monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 1, 1))
+    before, after = ElasticSampler(10, seed=1), ElasticSampler(10, seed=1)
+    stream = list(before)
+    before.record_batch(0, 4)
+    before.merge([before.recorded()])
+    after.load_state_dict(before.state_dict())
+    after.set_epoch(0)
+    assert after.processed_indices == set(stream[:4]) and sorted(after) == sorted(stream[4:])
+
+
 def test_HorovodsAttributesTellWhatIsDoneAndWhatRemains(monkeypatch):
     monkeypatch.setattr(_core, "step_view", lambda: _core.View(1, 2, 1))
     data = list(range(100, 111))
@@ -360,6 +389,22 @@ def test_HorovodsAttributesTellWhatIsDoneAndWhatRemains(monkeypatch):
     other = ElasticSampler(data, seed=1)
     other.load_state_dict({"epoch": 0, "processed_indices": stream[:3]})  # as Horovod's is
     assert other.remaining_indices == sampler.remaining_indices
+
+
+def test_TheLengthOfAnIterationStaysWhatItWasWhateverIsCommittedMeanwhile(monkeypatch):
+    monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 2, 1))
+    sampler = ElasticSampler(40, seed=1)
+    lengths = []
+    for number, _ in enumerate(sampler):
+        sampler.record_batch(number, 1)
+        sampler.merge([sampler.recorded(), []])  # as state.commit() does
+        lengths.append((len(sampler), sampler.num_samples, sampler.total_size))
+    assert lengths == [(20, 20, 40)] * 20
+    sampler.forget_iteration()  # the training function is entered again
+    assert (len(sampler), sampler.remaining) == (10, 20)
+    assert len(list(sampler)) == len(sampler) == 10
+    sampler.set_epoch(1)
+    assert len(sampler) == 20
 
 
 def test_SamplesCanBeRecordedByTheirIndices(monkeypatch):

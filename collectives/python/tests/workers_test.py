@@ -147,6 +147,18 @@ def test_ABroadcastWhoseRootDiesFailsOnAllOthersOrGivesTheRootsValue(job, calls)
                or re.match("lost: .*worker 0 of pod pod-0", text) for text in got.values()), lines
 
 
+@pytest.mark.parametrize("way", ["first", "second", "late"])
+@pytest.mark.parametrize("kind", ["alltoall", "equal_alltoall", "allgather", "reducescatter", "other_broadcast"])
+def test_WhatIsInFlightBesideABroadcastWhoseRootDiesEndsAlikeOnAllOthers(job, tmp_path, kind, way):
+    one = job("beside_a_lost_broadcast.py", 3, str(tmp_path), KIND=kind, WAY=way)
+    assert one.wait() == {(0, 1): -9, (1, 1): 0, (2, 1): 0}, one.logs()
+    lines = [log_of(one, slot, 1).splitlines() for slot in (1, 2)]
+    assert lines[0][0] == lines[1][0] and lines[0][0].startswith("broadcast: RootLostError"), lines
+    failed = "Error" in lines[0][1] + lines[1][1]  # ranks may have meant different things: on all or none
+    assert not failed or lines[0][1] == lines[1][1], lines
+    assert lines[0][2] == lines[1][2] == "goes on: 3.0", lines
+
+
 def test_AnOptimizersStateIsTheRootsOrNobodysThoughRanksMoveMeanwhile(job, tmp_path):
     one = job("optimizer_root_dies.py", 3, str(tmp_path))
     codes = one.wait()
@@ -166,6 +178,20 @@ def test_RanksOfASendMeanWhomTheyMeantWhenTheStepBegan(job):
     codes = one.wait()
     assert codes == {(0, 1): 0, (1, 1): -9, (2, 1): 0, (3, 1): 0}, one.logs()
     assert all("all got theirs" in log_of(one, slot, 1) for slot in (0, 2, 3)), one.logs()
+
+
+@pytest.mark.parametrize("way", ["calls", "set", "lost"])
+def test_RanksOfACollectiveMeanTheSameBeforeAndAfterADeathWithinTheStep(job, tmp_path, way):
+    one = job("moved_ranks.py", 3, str(tmp_path), WAY=way)
+    codes = one.wait()
+    assert codes == {(0, 1): -9, (1, 1): 0, (2, 1): 0}, one.logs()
+    assert all("all meant the same" in log_of(one, slot, 1) for slot in (1, 2)), one.logs()
+
+
+def test_TheGradientOfAGatherIsThatOfTheOwnRowsAlsoIfARankDiesMeanwhile(job, tmp_path):
+    one = job("gradients_moved.py", 3, str(tmp_path))
+    assert one.wait() == {(0, 1): -9, (1, 1): 0, (2, 1): 0}, one.logs()
+    assert all("its own rows" in log_of(one, slot, 1) for slot in (1, 2)), one.logs()
 
 
 @pytest.mark.parametrize("way", ["dropped", "raises", "group", "interrupted"])
@@ -229,6 +255,21 @@ def test_AWorkerThatComesIntoALaterRoundFindsTheOthersOptimizers(job, way):
     codes = one.wait()
     assert codes.pop((1, 1)) == -signal.SIGKILL and set(codes.values()) == {0}, one.logs()
     assert all("the end" in log_of(one, *who) for who in codes), one.logs()
+
+
+@pytest.mark.parametrize("way", ["function", "callback"])
+def test_AJoinerFindsTheGradientsOfOptimizersThatSurvivorsHaveMadeAnew(job, way):
+    one = job("makes_optimizers.py", 2, way, STEPS="150", spares=[0])
+    one.replace_slot_0()  # each compares its weights with the others'
+    assert "ended with 2" in log_of(one, 0, 2)
+
+
+def test_WhatAPartOfAStepHasAddedUpIsVoidWhereTheTrainingFunctionIsEnteredAgain(job):
+    one = job("adds_up_gradients.py", 3, BATCHES="150", spares=[0])
+    one.replace_slot_0(admitted_at=30)  # each compares its weights with the others'
+    assert "ended with 3" in log_of(one, 0, 2)
+    entered = [int(batch) for batch in re.findall(r"enter (\d+) ", log_of(one, 1, 1))]
+    assert len(entered) == 3 and all(batch % 4 for batch in entered[1:]), entered
 
 
 def test_UnderASidecarOfAnEarlierVersionAShutdownIsTheEnd(job):

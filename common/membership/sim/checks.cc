@@ -1,4 +1,5 @@
-// What must hold, and what must come about.
+// The checks of the simulation: the invariants after every event, and at the end that training goes
+// on.
 #include <algorithm>
 #include <cstdio>
 
@@ -123,9 +124,10 @@ bool World::Healthy() {
   return true;
 }
 
-// Whether a pod may live for all that anybody can prove, and too few of the newest view live to
-// decide its successor without it, or no pod that holds the state. The newest view that any
-// pod still knows: the pods that decided a newer one may have lost their files since.
+// Whether the job is right not to train: a pod is not proven dead, so it may live, and of the
+// newest view too few pods live to decide its successor, or none that holds the state. The newest
+// view is the newest that any pod still knows, as the pods that decided a newer one may have lost
+// their files.
 bool World::RightlyBlocked() {
   bool anybody = false, unproven = false;
   for (std::size_t i = 0; i < pods_.size(); ++i) {
@@ -172,7 +174,8 @@ bool World::RightlyBlocked() {
 }
 
 void World::CheckEnd() {
-  // Whoever leaves waits for the record to have the view without it, till it is killed.
+  // A pod that leaves by plan waits until the record has the view without it. Where the record was
+  // deleted that never comes, so the pod is killed after a grace period.
   for (std::size_t i = 0; i < pods_.size() && record_.view == nullptr; ++i) {
     if (!pods_[i].leaving || pods_[i].gone || now_ < end_ - 30000 * kMs) continue;
     KillPod(static_cast<int>(i));

@@ -1,4 +1,4 @@
-// What goes wrong, and how it ends.
+// The faults of the simulation, and how they end.
 #include <algorithm>
 
 #include "common/membership/sim/world.h"
@@ -51,12 +51,12 @@ void World::Reset(int pod) {
   }
 }
 
-// Whether and when there is a proof that the pod is dead.
+// Draws whether and when there is a proof that the pod is dead. `chance`: per thousand.
 void World::ProveLater(int pod, int chance) {
   if (random_.Chance(chance)) pods_[pod].proven_at = now_ + random_.Below(3000 * kMs);
 }
 
-// So many at once that the pods that are left have no majority; now and then all of them.
+// Kills so many pods at once that those that are left have no majority; now and then all of them.
 void World::KillMost() {
   std::vector<int> alive;
   for (std::size_t i = 0; i < pods_.size(); ++i) {
@@ -159,7 +159,7 @@ void World::Inject(Fault fault, int pod) {
   }
 }
 
-// Where two pods at least are left. Mostly another pod takes its place.
+// Kills the pod unless it is the last one. Mostly a new pod takes its place.
 void World::KillOne(int pod) {
   int left = 0;
   for (const SimPod& other : pods_) left += other.gone ? 0 : 1;
@@ -204,7 +204,8 @@ void World::SuspectWrongly() {
   }
 }
 
-// Both ends have their part to say, or one of them; now and then that it was not the first time.
+// A link between the workers of two pods breaks. Each end mostly reports it, and now and then
+// reports that it breaks again and again.
 void World::BreakLink(int pod) {
   const int other = RandomPod();
   if (other < 0 || other == pod) return;
@@ -220,7 +221,7 @@ void World::BreakLink(int pod) {
   }
 }
 
-// The pod and the coordinator hear that it leaves, if they run.
+// Tells the pod and the coordinator that the pod leaves, if they run.
 void World::Drain(int pod) {
   SimPod& victim = pods_[pod];
   int staying = 0;

@@ -7,8 +7,8 @@
 
 namespace ringmaster::membership::sim {
 
-// As quorum_record.h says: the answer comes from the own last write and is stored by
-// compare-and-swap; if the other operator has written, the record is read again.
+// As quorum_record.h says: the operator answers from its own last write, and stores the new state
+// by compare-and-swap; if the other operator has written, it reads the record again.
 void World::AskRecord(int index, const Message& message, int from) {
   SimOperator& op = operators_[index];
   if (op.down_until > now_) return;
@@ -37,7 +37,8 @@ void World::ReadRecord(int index) {
   operators_[index].version = record_version_;
 }
 
-// A pod that is behind gets the newest view that the record knows, or the pods where it is gone.
+// Tells a pod that is behind the newest view that the record knows, or that the operator has heard
+// of where the record was deleted.
 void World::NotifyView(int pod) {
   SimPod& self = pods_[pod];
   if (!self.up) return;
@@ -70,7 +71,7 @@ bool World::WriteRecord(int index, const QuorumRecord& state, bool swap) {
   return true;
 }
 
-// The pods that are not proven dead, so may be in a view.
+// The pods that are not proven dead, so they may be in a view.
 std::vector<int> World::MustReport() const {
   std::vector<int> pods;
   for (std::size_t i = 0; i < pods_.size(); ++i) {
@@ -86,7 +87,7 @@ void World::RunRecovery(int index) {
   HearPods(index);
   const ViewPtr known = KnownView(op);
   if (known == nullptr) return;
-  if (op.view != known->epoch) op.able_at = now_;  // a new view gets its time
+  if (op.view != known->epoch) op.able_at = now_;  // a new view gets time to begin training
   op.view = known->epoch;
   BeginIfStalled(index);
   if (op.state.view == nullptr || !QuorumLost(op.state)) return;
@@ -110,8 +111,8 @@ void World::HearPods(int index) {
   }
 }
 
-// R is moved only when every pod that may live can be heard, so that it is likely to come to an
-// end.
+// Begins a recovery when no view has been able to train for a while. R is moved only when every pod
+// that may live can be heard, so that the recovery is likely to come to an end.
 void World::BeginIfStalled(int index) {
   SimOperator& op = operators_[index];
   const bool deleted = op.state.view == nullptr;
@@ -196,7 +197,7 @@ void World::FinishWith(int index, const ViewPtr& view) {
   Announce(view);
 }
 
-// From the checkpoint, once every pod that stays has fresh workers.
+// Begins the job again from the checkpoint, once every pod that stays has fresh workers.
 void World::Restart(int index, const std::vector<std::string>& pods, bool ask) {
   SimOperator& op = operators_[index];
   std::vector<Candidate> candidates;

@@ -54,7 +54,7 @@ bool ReadNames(const Arguments& args, sim::Options* options) {
   return false;
 }
 
-// The exit status.
+// Returns the exit status.
 int RunSchedules(const Arguments& args, sim::Options options) {
   sim::Coverage coverage;
   for (std::uint64_t i = 0; i < args.schedules; ++i) {

@@ -1,8 +1,8 @@
 // Runs one schedule of the membership protocol: real Members and a real record on a simulated
-// network, with simulated sidecars, workers and operators around them. Deterministic from its seed.
+// network, with simulated sidecars, workers and operators around them. The seed decides everything.
 //
-// Operators recover (rule 9) when no view can train, and at wrong moments too; some of the pods
-// that are gone are never proven dead.
+// The operators recover the job from quorum loss (rule 9) when no view can train, and at wrong
+// moments too. Some of the pods that are gone are never proven dead.
 //
 // After every event it checks I1 (a worker never gets an older view), I2 and "one successor for
 // each view", I3 (a view with a decided successor, or older than one that has trained, completes no
@@ -33,14 +33,15 @@ enum class Fault : std::uint8_t {
   kStaleOperator,
   kTarget,
   kKillMost,   // so many pods at once that no majority is left
-  kRecover,    // an operator recovers the job from quorum loss though nothing asks for it
-  kBreakLink,  // a connection of the ring between two pods
+  kRecover,    // an operator recovers the job from quorum loss though nothing calls for it
+  kBreakLink,  // a connection of the ring between two living pods breaks
   kDeleteRecord,
   kCount,
 };
 const char* FaultName(Fault fault);
 
-// Random for most; the others aim at what random schedules reach too seldom.
+// How often each fault is drawn. Most schedules are kMixed; the other profiles aim at what mixed
+// schedules reach too seldom.
 enum class Profile : std::uint8_t {
   kMixed,            // everything
   kContended,        // few members, many wrong suspicions, long delays: coordinators compete
@@ -71,11 +72,11 @@ struct Coverage {
   std::uint64_t campaigns = 0, refused = 0;
   std::uint64_t by_majority = 0, by_record = 0, by_all = 0;
   std::uint64_t record_conflicts = 0;
-  std::uint64_t blocked = 0;          // rightly: a pod that is not proven dead may live
-  std::uint64_t recoveries = 0;       // begun
-  std::uint64_t recovered_views = 0;  // ended with the pods that were left
-  std::uint64_t restarts = 0;         // ended without a pod that held the state
-  std::uint64_t recovery_waits = 0;   // for a pod that is gone and not proven dead
+  std::uint64_t blocked = 0;          // schedules that rightly end without training
+  std::uint64_t recoveries = 0;       // recoveries from quorum loss that began
+  std::uint64_t recovered_views = 0;  // those that ended with the pods that were left
+  std::uint64_t restarts = 0;         // those that ended without a pod that held the state
+  std::uint64_t recovery_waits = 0;   // waits for a pod that is gone and not proven dead
   std::uint64_t steps_lost = 0;       // completed only by pods that have died since
   std::uint64_t five_and_more = 0;    // schedules with so many pods
   int largest = 0;
@@ -91,7 +92,7 @@ struct Outcome {
 
 Outcome RunSchedule(const Options& options);
 
-// The trace of a schedule that fails, and how to see it again.
+// Runs a schedule that has failed again; returns the violation and the trace of all events.
 std::string Explain(const Options& options, const std::string& violation);
 
 }  // namespace ringmaster::membership::sim

@@ -41,7 +41,7 @@ void World::OnWorkerCommand(const SimEvent& event) {
                   options_.without.Has(Clause::kIncarnationMatches);
     int rank = member ? view.FindRank(pods_[event.a].uid, event.b, worker.incarnation) : -1;
     if (epoch < worker.newest) {
-      if (rank < 0) return;  // news of no use to it
+      if (rank < 0) return;  // the worker is not in it, so it ignores this older view
       Fail("I1: a worker of " + pods_[event.a].uid + " is given view " + EpochText(epoch) +
            " after " + EpochText(worker.newest));
       return;
@@ -56,7 +56,7 @@ void World::OnWorkerCommand(const SimEvent& event) {
     } else if (first && epoch > worker.stopped) {
       worker.installed = epoch;
       if (view.ranks[rank].joined) worker.holds = false;
-      // A view that only releases or holds keeps the reason of the one before.
+      // The reason alone is not enough: a view that changes only `train` keeps its parent's reason.
       if (EpochNumber(epoch) == 1 && view.reason == Reason::kBootstrap)
         BootstrapWorker(view, &worker);
       worker.used = true;
@@ -99,7 +99,7 @@ void World::WorkersSeen(int pod) {
     changed.workers.push_back(
         {static_cast<std::uint32_t>(s), worker.incarnation, "", "", worker.ready, worker.used});
   }
-  // A worker that came after the `stop` has not got it.
+  // A worker that connected after the `stop` was sent has not got it.
   if (pods_[pod].stop_wanted != 0) ToWorkers(pod, Command::kStop, pods_[pod].stop_wanted);
   StepMember(pod, changed);
   CheckStopped(pod);

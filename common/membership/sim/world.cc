@@ -96,7 +96,7 @@ void World::Bootstrap() {
   int faults = static_cast<int>(random_.Between(1, 3) + random_.Below(members > 7 ? 3 : 6));
   Micros at = now_;
   for (int i = 0; i < faults; ++i) {
-    // Often several at nearly the same moment.
+    // Half of the faults come shortly after the one before.
     at += random_.Chance(500) ? random_.Below(20 * kMs) : random_.Below(900 * kMs);
     At(at, Kind::kFault);
   }
@@ -351,7 +351,8 @@ void World::Post(int from, int to, const Message& message) {
   coverage_.repeated += again ? 1 : 0;
 }
 
-// A deadline that has passed and stays would keep a processor busy for nothing.
+// After a Tick the member's next deadline must be later: a deadline that has passed and stays would
+// make the owner's loop spin.
 void World::CheckNotBusy(int pod) {
   if (!pods_[pod].up) return;
   std::optional<TimePoint> next = pods_[pod].member->NextDeadline();
@@ -420,7 +421,7 @@ void World::StartSidecar(int pod) {
     if (options_.without.Has(Clause::kLostFileJoins)) state.incarnation = 1;
     self.pod.incarnation = state.incarnation;
     self.disk = state;
-    // It registers anew; what its former self has promised is forgotten.
+    // The pod registers anew, so the operators forget what its former incarnation has reported.
     for (SimOperator& op : operators_) op.reports.erase(pod);
   }
   if (self.member) {

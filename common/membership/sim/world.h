@@ -40,11 +40,11 @@ struct SimWorker {
   bool ready = false;
   bool used = false;  // has been in a view
   Epoch installed = 0;
-  Epoch newest = 0;   // of all views it was given
-  Epoch stopped = 0;  // uses none up to this one
+  Epoch newest = 0;   // the newest view that it was given
+  Epoch stopped = 0;  // it uses no view up to this one any more
   Epoch armed = 0;
   Epoch boundary = 0;      // stands at the boundary of this view
-  bool holds = false;      // its state counts
+  bool holds = false;      // it holds the job's state
   std::int64_t step = -1;  // -1: no state at all
   std::uint64_t hash = 0;
 };
@@ -54,7 +54,7 @@ struct SimPod {
   Pod pod;
   std::uint32_t life = 0;  // rises when the sidecar dies
   bool up = false;
-  bool gone = false;      // for good
+  bool gone = false;      // dead for good
   bool started = false;   // its sidecar has run
   Micros proven_at = -1;  // when its death is proven; -1: never
   bool leaving = false;
@@ -68,19 +68,21 @@ struct SimPod {
   // The sidecar's memory.
   Epoch stop_wanted = 0;
   Epoch arm_wanted = 0;
-  Micros to_workers = 0, from_workers = 0;  // both directions of the link keep their order
+  // When the last frame in each direction of the worker link arrives: frames keep their order.
+  Micros to_workers = 0, from_workers = 0;
   Micros timer = -1;
   std::vector<Micros> heard;
 };
 
+// Behind each kind stands what the fields of its SimEvent mean; `a` alone is a pod.
 enum class Kind : std::uint8_t {
   kDeliver,      // a, b: from, to; message
   kToRecord,     // a: from; message; b: operator
   kFromRecord,   // b: to; message
   kTimer,        // a; x: life
   kHeartbeats,   // a; x: life
-  kToWorker,     // a, b: pod, slot; c: command; x: epoch; y: worker incarnation
-  kFromWorker,   // the same; life in c's upper bits
+  kToWorker,     // a, b: pod, slot; command; x: epoch; y: worker incarnation
+  kFromWorker,   // the same, but y: worker incarnation << 32 | life of the sidecar
   kWorkersSeen,  // a; x: life
   kStep,         // x: epoch
   kFault,
@@ -113,16 +115,16 @@ struct SimEvent {
 
 // What an operator process believes about the record.
 struct SimOperator {
-  QuorumRecord state;  // no view: the record was deleted
-  ViewPtr heard;       // the newest view of the pods that it hears
+  QuorumRecord state;  // without a view: the record was deleted
+  ViewPtr heard;       // the newest view that any pod has told it of
   std::uint64_t version = 0;
   Micros down_until = 0;
   // Recovery from quorum loss.
-  Epoch view = 0;      // the one that `able_at` is about
-  Micros able_at = 0;  // when a pod last reported that its view can train
-  bool at_once = false;
-  std::uint64_t lineage = 0;       // the one that `reports` are for
-  std::vector<int> pods_at_begin;  // what is asked for without FreshPods
+  Epoch view = 0;                  // the view that `able_at` is about
+  Micros able_at = 0;              // when a pod last reported that its view can train
+  bool at_once = false;            // begins a recovery though nothing calls for it
+  std::uint64_t lineage = 0;       // the lineage that `reports` are for
+  std::vector<int> pods_at_begin;  // the pods that are asked where a test takes FreshPods out
   std::map<int, RecoveryReport> reports;
 };
 
@@ -148,7 +150,7 @@ class World {
   std::uint32_t Keep(Message&& message);
   Message Take(std::uint32_t index);
   void Handle(const SimEvent& event);
-  // A paused pod does nothing; what was to happen there happens afterwards.
+  // True: the pod is paused, so the event was put off to the end of the pause.
   bool PostponedByPause(const SimEvent& event);
   void Deliver(const SimEvent& event);
   void OnTimer(const SimEvent& event);
@@ -249,8 +251,8 @@ class World {
   std::vector<std::vector<Action>> spare_;
 
   std::vector<SimPod> pods_;
-  std::vector<std::vector<char>> cut_;  // links that are down, by direction
-  std::vector<int> side_;               // of the partition
+  std::vector<std::vector<char>> cut_;  // [from][to]: the link is down in this direction
+  std::vector<int> side_;               // the side of the partition that each pod is on
   bool operators_apart_ = false;        // the partition's side 1 can't reach the operators
   int slots_ = 1;
   int loss_ = 0, repeat_ = 0, slow_ = 0;  // per thousand
@@ -258,12 +260,12 @@ class World {
   std::uint32_t min_pods_ = 1;
   int wanted_ = 1;
 
-  QuorumRecord record_;  // no view: it was deleted
+  QuorumRecord record_;  // without a view: it was deleted
   std::uint64_t record_version_ = 1;
-  std::uint64_t lineage_written_ = 0;  // the highest begun, apart from the record
+  std::uint64_t lineage_written_ = 0;  // the highest lineage begun, written down apart from R
   SimOperator operators_[2];
 
-  // What really happened.
+  // What really happened, which no simulated process knows.
   std::vector<std::vector<Decided>> decided_;  // by lineage and number
   ViewPtr newest_;
   std::vector<RecoveryReport> reports_;  // under way

@@ -150,6 +150,21 @@ def test_AWorkerThatWasOutOfAViewByMistakeMayMissItsSteps(damaged):
     assert not damaged(come_back)["findings"].get("lost step")
 
 
+def test_AWorkerThatWasOutOfAViewByMistakeInTheFirstStepMayMissIt(damaged):
+    """It comes back with step 7, two views later; in step 1 it was dropped on the way."""
+    def come_back_in_view(view):
+        def damage(lines):
+            lines["w1"] = [line for line in lines["w1"] if line["step"] >= 7]
+            for line in (line for entries in lines.values() for line in entries if "size" in line):
+                line["view"] += (line["step"] >= 2) + (line["step"] >= 7) * (view - 2)
+                line["size"] -= 2 <= line["step"] <= 6
+        return damage
+
+    assert not damaged(come_back_in_view(3))["findings"].get("lost step")
+    assert any("step 1:" in text
+               for text in damaged(come_back_in_view(2))["findings"]["lost step"])
+
+
 def test_AWorkerThatCameBackAndLeftInItsFirstStepMissesThatOneOnly(damaged):
     """w2's last line is that of step 8; it is let in again in view 3 and leaves before its first."""
     def come_back_in(*steps):

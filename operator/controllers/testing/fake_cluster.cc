@@ -151,7 +151,7 @@ void FakeCluster::OnNotice(const std::string& pod_uid, const planner::Notice& no
     Decide(membership::Reason::kPodJoined,
            [&](membership::View& view) { view.pods.push_back(pod->second.candidate.pod); });
   } else if (const auto* drain = std::get_if<planner::DrainNotice>(&notice)) {
-    const std::string& uid = drain->pod_uids[0];
+    const std::string& uid = drain->pod_uids->front();
     if (view_ == nullptr || view_->FindPod(uid) < 0 || view_->pods.size() < 2) return;
     Decide(membership::Reason::kPodDrained, [&](membership::View& view) {
       std::erase_if(view.pods, [&](const auto& member) { return member.uid == uid; });
@@ -160,11 +160,13 @@ void FakeCluster::OnNotice(const std::string& pod_uid, const planner::Notice& no
     if (recover->lineage <= membership::EpochLineage(membership::EpochOf(view_))) return;
     membership::RecoveryReport report{recover->lineage, view_, false, true, pod->second.candidate};
     registry_->Take(pod->second.connection, report);
-  } else if (const auto* gone = std::get_if<planner::PodGoneNotice>(&notice)) {
-    if (view_->FindPod(gone->pod_uid) < 0 || view_->pods.size() < 2) return;
-    Decide(membership::Reason::kPodLost, [&](membership::View& view) {
-      std::erase_if(view.pods, [&](const auto& member) { return member.uid == gone->pod_uid; });
-    });
+  } else if (const auto* gone = std::get_if<planner::PodsGoneNotice>(&notice)) {
+    for (const planner::GonePod& lost : *gone->pods) {
+      if (view_->FindPod(lost.uid) < 0 || view_->pods.size() < 2) continue;
+      Decide(membership::Reason::kPodLost, [&](membership::View& view) {
+        std::erase_if(view.pods, [&](const auto& member) { return member.uid == lost.uid; });
+      });
+    }
   }
 }
 

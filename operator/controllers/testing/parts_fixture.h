@@ -7,9 +7,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,14 +38,78 @@ namespace ringmaster::controllers::testing {
 using kube::Json;
 using runtime::MetaField;
 
+// Counts calls that are made at the same time. If a test expects so many, each waits until so many
+// wait; one that has waited for long in vain ends that.
+class CallsAtOnce {
+ public:
+  void Expect(int calls) {
+    const std::lock_guard lock(mu_);
+    expected_ = calls;
+    most_ = rounds_ = 0;
+  }
+  int most() const {
+    const std::lock_guard lock(mu_);
+    return most_;
+  }
+  // How often so many have waited.
+  int rounds() const {
+    const std::lock_guard lock(mu_);
+    return rounds_;
+  }
+  void Begin() {
+    std::unique_lock lock(mu_);
+    most_ = std::max(most_, ++running_);
+    if (expected_ == 0) return;
+    const int round = rounds_;
+    if (++waiting_ < expected_) {
+      change_.wait_for(lock, std::chrono::seconds(10), [&] { return rounds_ != round; });
+      if (rounds_ == round) expected_ = waiting_ = 0;
+      return;
+    }
+    waiting_ = 0;
+    ++rounds_;
+    change_.notify_all();
+  }
+  void End() {
+    const std::lock_guard lock(mu_);
+    --running_;
+  }
+
+ private:
+  mutable std::mutex mu_;
+  std::condition_variable change_;
+  int expected_ = 0;  // 0: calls don't wait
+  int running_ = 0, waiting_ = 0, most_ = 0, rounds_ = 0;
+};
+
+// One call of those that are counted.
+class CountedCall {
+ public:
+  CountedCall(CallsAtOnce* calls, bool counts) : calls_(counts ? calls : nullptr) {
+    if (calls_ != nullptr) calls_->Begin();
+  }
+  ~CountedCall() {
+    if (calls_ != nullptr) calls_->End();
+  }
+  CountedCall(const CountedCall&) = delete;
+  CountedCall& operator=(const CountedCall&) = delete;
+
+ private:
+  CallsAtOnce* const calls_;
+};
+
 // Refuses calls of one verb if a test says so.
 class RefusingApi : public local::InMemoryApi {
  public:
   using InMemoryApi::InMemoryApi;
-  // "create", "patch", "update", "list"; empty: none. Atomic, because another thread writes events.
+  // "create", "delete", "patch", "update", "list"; empty: none. Atomic, because another thread
+  // writes events.
   std::atomic<const char*> refused_verb = "";
   std::atomic<int> creates_allowed = 1'000'000;  // of pods
   std::atomic<int> refusals = 0;                 // so far
+  std::atomic<int> lists = 0;                    // so far
+  std::atomic<int> node_reads = 0;               // so far
+  CallsAtOnce pods_at_once;                      // reads, patches and deletions of pods
   kube::Error refusal = {
       .code = kube::ErrorCode::kForbidden, .http_status = 403, .message = "the test says no"};
 
@@ -60,11 +127,24 @@ class RefusingApi : public local::InMemoryApi {
     }
     return InMemoryApi::CreateWith(resource, ns, object, options);
   }
+  kube::Result<Json> Get(const kube::Resource& resource, const std::string& ns,
+                         const std::string& name) override {
+    const CountedCall call(&pods_at_once, resource == kube::Pods());
+    if (resource == kube::Nodes()) ++node_reads;
+    return InMemoryApi::Get(resource, ns, name);
+  }
   kube::Result<Json> Patch(const kube::Resource& resource, const std::string& ns,
                            const std::string& name, const Json& patch,
                            const kube::PatchOptions& options) override {
+    const CountedCall call(&pods_at_once, resource == kube::Pods());
     if (Refuses("patch")) return tl::unexpected(refusal);
     return InMemoryApi::Patch(resource, ns, name, patch, options);
+  }
+  kube::Result<void> Delete(const kube::Resource& resource, const std::string& ns,
+                            const std::string& name, const kube::DeleteOptions& options) override {
+    const CountedCall call(&pods_at_once, resource == kube::Pods());
+    if (Refuses("delete")) return tl::unexpected(refusal);
+    return InMemoryApi::Delete(resource, ns, name, options);
   }
   kube::Result<Json> Update(const kube::Resource& resource, const std::string& ns,
                             const Json& object, const std::string& subresource) override {
@@ -73,6 +153,7 @@ class RefusingApi : public local::InMemoryApi {
   }
   kube::Result<kube::List> ListAll(const kube::Resource& resource, const std::string& ns,
                                    const kube::ListOptions& options) override {
+    ++lists;
     if (Refuses("list")) return tl::unexpected(refusal);
     return InMemoryApi::ListAll(resource, ns, options);
   }

@@ -6,7 +6,9 @@
 
 #include <httplib.h>
 
+#include <cstdint>
 #include <deque>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -18,9 +20,13 @@ class ConnectionThreads : public httplib::TaskQueue {
  public:
   explicit ConnectionThreads(size_t most) : most_(most) {}
 
+  // The number of the connection that this thread serves, counted in the order in which they were
+  // accepted. The threads themselves may run in any order.
+  static std::uint64_t Arrival() { return running_; }
+
   void enqueue(std::function<void()> task) override {
     const sync::MutexLock lock(&mu_);
-    tasks_.push_back(std::move(task));
+    tasks_.push_back({++accepted_, std::move(task)});
     if (idle_ < tasks_.size() && threads_.size() < most_) {
       threads_.emplace_back([this] { Work(); });
     } else {
@@ -40,6 +46,11 @@ class ConnectionThreads : public httplib::TaskQueue {
   }
 
  private:
+  struct Task {
+    std::uint64_t number;
+    std::function<void()> serve;
+  };
+
   void Work() {
     sync::MutexLock lock(&mu_);
     while (true) {
@@ -47,10 +58,11 @@ class ConnectionThreads : public httplib::TaskQueue {
       while (!closed_ && tasks_.empty()) wanted_.Wait(&mu_);
       --idle_;
       if (tasks_.empty()) return;
-      auto task = std::move(tasks_.front());
+      const Task task = std::move(tasks_.front());
       tasks_.pop_front();
       lock.Unlock();
-      task();
+      running_ = task.number;
+      task.serve();
       lock.Lock();
     }
   }
@@ -58,10 +70,12 @@ class ConnectionThreads : public httplib::TaskQueue {
   const size_t most_;
   sync::Mutex mu_;
   sync::CondVar wanted_;
-  std::deque<std::function<void()>> tasks_ GUARDED_BY(mu_);
+  std::deque<Task> tasks_ GUARDED_BY(mu_);
+  std::uint64_t accepted_ GUARDED_BY(mu_) = 0;
   size_t idle_ GUARDED_BY(mu_) = 0;
   bool closed_ GUARDED_BY(mu_) = false;
   std::vector<std::thread> threads_ GUARDED_BY(mu_);
+  static inline thread_local std::uint64_t running_ = 0;
 };
 
 }  // namespace ringmaster::local

@@ -12,19 +12,10 @@
 #include <algorithm>
 #include <atomic>
 
+#include "operator/local/server/connection_threads.h"
+
 namespace ringmaster::local {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
-
-constexpr milliseconds kWriteTimeout{10'000};
-// Chunk headers and the like, for a body that is as long as it may be.
-constexpr std::size_t kFraming = 1u << 20;
-// To close with unread bytes resets the connection, and the answer may be lost with it.
-constexpr std::size_t kMostIgnored = 64u << 10;
-constexpr milliseconds kLinger{1'000};
-
+// Not in the unnamed namespace: HttpsServer::Connection has such a field.
 struct FreeOpenSsl {
   void operator()(BIO* p) const { BIO_free(p); }
   void operator()(X509* p) const { X509_free(p); }
@@ -33,6 +24,19 @@ struct FreeOpenSsl {
 };
 template <typename T>
 using Owned = std::unique_ptr<T, FreeOpenSsl>;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kMostConnections = 512;
+constexpr milliseconds kWriteTimeout{10'000};
+// Chunk headers and the like, for a body that is as long as it may be.
+constexpr std::size_t kFraming = 1u << 20;
+// To close with unread bytes resets the connection, and the answer may be lost with it.
+constexpr std::size_t kMostIgnored = 64u << 10;
+constexpr milliseconds kLinger{1'000};
 
 Owned<BIO> Memory(const std::string& text) {
   return Owned<BIO>(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
@@ -171,6 +175,7 @@ struct HttpsServer::Connection final : httplib::Stream {
   socket_t socket() const override { return fd; }
 
   const int fd;
+  const std::uint64_t arrival = ConnectionThreads::Arrival();
   Owned<SSL> ssl;
   std::size_t bytes_left = 0;
   Clock::time_point deadline;
@@ -192,7 +197,9 @@ struct HttpsServer::Connection final : httplib::Stream {
 };
 
 HttpsServer::HttpsServer(const TlsMaterial& tls, const HttpsLimits& limits)
-    : limits_(limits), context_(MakeContext(tls)) {}
+    : limits_(limits), context_(MakeContext(tls)) {
+  new_task_queue = [] { return new ConnectionThreads(kMostConnections); };
+}
 HttpsServer::~HttpsServer() = default;
 
 void HttpsServer::Admit(const httplib::Request& request) {
@@ -240,15 +247,16 @@ bool HttpsServer::Converse(Connection* connection) {
 
 void HttpsServer::Add(Connection* connection) {
   const sync::MutexLock lock(&mu_);
+  const auto is_later = [&](const Connection* one) { return one->arrival > connection->arrival; };
+  connections_.insert(std::find_if(connections_.begin(), connections_.end(), is_later), connection);
   const auto is_stranger = [](const Connection* one) { return !one->known; };
   const auto strangers = std::count_if(connections_.begin(), connections_.end(), is_stranger);
-  if (static_cast<std::size_t>(strangers) >= limits_.strangers) {
+  if (static_cast<std::size_t>(strangers) > limits_.strangers) {
     // Its thread sees the end and takes it off the list; until then it is not counted.
     const auto oldest = std::find_if(connections_.begin(), connections_.end(), is_stranger);
     (*oldest)->known = true;
     shutdown((*oldest)->fd, SHUT_RDWR);
   }
-  connections_.push_back(connection);
   if (ending_) shutdown(connection->fd, SHUT_RD);
 }
 

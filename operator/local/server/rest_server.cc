@@ -8,7 +8,6 @@
 
 #include "operator/kube/resources.h"
 #include "operator/kubelet/log_chunk.h"
-#include "operator/local/server/connection_threads.h"
 #include "operator/local/server/discovery.h"
 #include "operator/local/server/https_server.h"
 #include "operator/local/server/request_path.h"
@@ -22,8 +21,6 @@ namespace {
 
 using httplib::Request;
 using httplib::Response;
-
-constexpr size_t kMostConnections = 512;
 
 Json MethodNotAllowed() {
   return Failure(405, "MethodNotAllowed",
@@ -231,7 +228,6 @@ tl::expected<std::unique_ptr<RestServer>, std::string> RestServer::Start(
   impl->http = std::make_unique<HttpsServer>(impl->options.tls, impl->options.limits);
   HttpsServer& http = *impl->http;
   if (!http.is_valid()) return tl::unexpected<std::string>("the server certificate is not usable");
-  http.new_task_queue = [] { return new ConnectionThreads(kMostConnections); };
   http.set_tcp_nodelay(true);
   http.set_keep_alive_max_count(1'000'000);
   http.set_keep_alive_timeout(60);

@@ -102,6 +102,16 @@ TEST_F(RestServerTest, ACompressedBodyIsRefused) {
   EXPECT_THAT(answer->body, HasSubstr("Content-Encoding"));
 }
 
+TEST_F(RestServerTest, AWatchThatShallListFirstIsRefusedSoThatTheClientListsItself) {
+  Start({});
+  const auto answer =
+      Client(kToken)->Get(std::string(kPath) + "?watch=true&sendInitialEvents=true" +
+                          "&resourceVersionMatch=NotOlderThan&timeoutSeconds=1");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 422);
+  EXPECT_THAT(answer->body, HasSubstr("sendInitialEvents: Forbidden"));
+}
+
 TEST_F(RestServerTest, AHeadWithoutEndIsCutOff) {
   Start({});
   const auto answer = Client("")->Get("/healthz", {{"X", std::string(kMost, 'x')}});

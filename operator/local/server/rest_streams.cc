@@ -117,6 +117,16 @@ bool WriteNews(const std::filesystem::path& path, uint64_t* at, DataSink& sink) 
 
 void StreamWatch(const StreamSources& sources, const httplib::Request& request,
                  const ApiRequest& api, httplib::Response& response) {
+  // Clients that ask for it would wait for a mark that this server does not send. Refused as by a
+  // server without the feature, they list and watch.
+  if (!Param(request, "sendInitialEvents").empty())
+    return SendStatus(
+        response,
+        Invalid({"meta.k8s.io", "v1", "listoptions", "ListOptions", false}, "",
+                {{"FieldValueForbidden",
+                  "Forbidden: sendInitialEvents is forbidden for watch unless the WatchList "
+                  "feature gate is enabled",
+                  "sendInitialEvents"}}));
   auto cursor = sources.store->Watch(
       *api.resource, api.ns,
       {Param(request, "labelSelector"), FieldSelectorOf(request, api.core_event),

@@ -1,10 +1,13 @@
 #include "operator/local/store/admission.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <regex>
 #include <set>
 
+#include "common/fields/fields.h"
 #include "operator/api/horovod_job.h"
+#include "operator/api/object_reader.h"
 #include "operator/kube/base64.h"
 #include "operator/kube/dns_names.h"
 #include "operator/kube/resources.h"
@@ -215,6 +218,46 @@ std::vector<Cause> CheckDataSize(const Json& object) {
   return {{"FieldValueTooLong", "Too long: may not be more than 1048576 bytes", ""}};
 }
 
+// What the scheduler, the kubelet and the garbage collector of this cluster read of a pod. Empty,
+// or which field has another type.
+std::string WrongTypeInPod(const Json& pod) {
+  struct Field {
+    const char* pointer;
+    bool (*fits)(const Json& value);
+  };
+  const auto is_string = [](const Json& value) { return value.is_string(); };
+  const auto is_object = [](const Json& value) { return value.is_object(); };
+  const auto is_int = [](const Json& value) {
+    return api::IsWhole(value) && api::IsWithin(value, INT32_MIN, INT32_MAX);
+  };
+  const auto are_named = [](const Json& list) {
+    return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& item) {
+             return fields::Member(item, "name").is_string();
+           });
+  };
+  const auto are_conditions = [](const Json& list) {
+    return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& item) {
+             const Json& message = fields::Member(item, "message");
+             return fields::Member(item, "type").is_string() &&
+                    (message.is_string() || !item.contains("message"));
+           });
+  };
+  const Field kFields[] = {{"/spec", is_object},
+                           {"/spec/nodeName", is_string},
+                           {"/spec/schedulerName", is_string},
+                           {"/spec/restartPolicy", is_string},
+                           {"/spec/terminationGracePeriodSeconds", is_int},
+                           {"/spec/schedulingGates", are_named},
+                           {"/status", is_object},
+                           {"/status/phase", is_string},
+                           {"/status/conditions", are_conditions}};
+  for (const auto& [pointer, fits] : kFields) {
+    const Json::json_pointer at(pointer);
+    if (pod.contains(at) && !fits(pod.at(at))) return pointer;
+  }
+  return "";
+}
+
 }  // namespace
 
 Traits TraitsOf(const Resource& resource) {
@@ -293,6 +336,10 @@ Answer<void> CheckFormat(const Resource& resource, const Json& object) {
     auto time = owner.is_object() ? owner.find(key) : owner.end();
     if (time == owner.end() || time->is_null() || MicroTime(*time)) continue;
     return cannot("parsing time " + time->dump() + " as \"2006-01-02T15:04:05.000000Z07:00\"");
+  }
+  if (resource == kube::Pods()) {
+    if (const std::string wrong = WrongTypeInPod(object); !wrong.empty())
+      return cannot(wrong + " has a value of another type");
   }
   if (resource == kube::Secrets()) {
     for (const auto& [key, value] : Field(object, "data", kEmptyObject).items()) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/fields/fields.h"
+
 namespace ringmaster::local {
 namespace {
 
@@ -17,8 +19,14 @@ const char* ListKey(const std::string& field) {
   return it == kKeys.end() ? nullptr : it->second;
 }
 
+// What tells an item of such a list from the others. Nobody has checked its type.
+std::string KeyOf(const Json& item, const char* key) {
+  const Json& value = fields::Member(item, key);
+  return value.is_null() || value.is_string() ? fields::Text(item, key) : value.dump();
+}
+
 std::string ItemPath(const std::string& path, const char* key, const Json& item) {
-  return path + "[" + key + "=" + item.value(key, "") + "]";
+  return path + "[" + key + "=" + KeyOf(item, key) + "]";
 }
 
 // Lists that are sets: each item is a leaf.
@@ -30,7 +38,9 @@ std::string MemberPath(const std::string& path, const Json& item) {
 
 Json* FindItem(Json& list, const char* key, const Json& like) {
   for (Json& item : list) {
-    if (item.is_object() && item.value(key, "") == like.value(key, "")) return &item;
+    const bool same =
+        item.is_object() && like.is_object() ? KeyOf(item, key) == KeyOf(like, key) : item == like;
+    if (same) return &item;
   }
   return nullptr;
 }
@@ -165,10 +175,12 @@ Json FieldOwnership::ConflictStatus(const Resource& resource, const std::string&
   return status;
 }
 
-Answer<Json> FieldOwnership::Apply(const Resource& resource, const Json& live, const Json& config,
-                                   const FieldManager& manager, bool force) {
-  // Worked out on a copy: a conflict changes nothing.
-  Owners owners = by_uid_[live["metadata"]["uid"]];
+Answer<FieldOwnership::Applied> FieldOwnership::Apply(const Resource& resource, const Json& live,
+                                                      const Json& config,
+                                                      const FieldManager& manager,
+                                                      bool force) const {
+  const auto known = by_uid_.find(live["metadata"]["uid"]);
+  Owners owners = known == by_uid_.end() ? Owners() : known->second;
   const auto wanted = Leaves(config), present = Leaves(live);
   std::vector<Conflict> conflicts;
   for (const auto& [other, paths] : owners) {
@@ -193,12 +205,11 @@ Answer<Json> FieldOwnership::Apply(const Resource& resource, const Json& live, c
   }
   owners[manager].clear();
   for (const auto& [path, value] : wanted) owners[manager].insert(path);
-  by_uid_[live["metadata"]["uid"]] = std::move(owners);
 
   Json object = live;
   RemoveLeaves(object, "", "", dropped);
   Merge(object, config, "");
-  return object;
+  return Applied{std::move(object), std::move(owners)};
 }
 
 void FieldOwnership::CreatedByApply(const std::string& uid, const Json& config,

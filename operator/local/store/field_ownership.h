@@ -25,10 +25,18 @@ struct FieldManager {
 
 class FieldOwnership {
  public:
+  using Owners = std::map<FieldManager, std::set<std::string>>;  // leaf paths
+
+  struct Applied {
+    Json object;
+    Owners owners;  // as they are when the object is written
+  };
   // `live` with the configuration applied; what the manager applied before and no longer names is
-  // gone. The error: 409, a field belongs to another manager, and nothing was changed.
-  Answer<Json> Apply(const Resource& resource, const Json& live, const Json& config,
-                     const FieldManager& manager, bool force);
+  // gone. The error: 409, a field belongs to another manager. Nothing is changed before Settle().
+  Answer<Applied> Apply(const Resource& resource, const Json& live, const Json& config,
+                        const FieldManager& manager, bool force) const;
+  // What was applied is written.
+  void Settle(const std::string& uid, Owners owners) { by_uid_[uid] = std::move(owners); }
   // An object that an apply has made: the fields of the configuration are the manager's.
   void CreatedByApply(const std::string& uid, const Json& config, const FieldManager& manager);
   // After any other write: the leaves that it has changed are its manager's alone.
@@ -36,7 +44,6 @@ class FieldOwnership {
   void Forget(const std::string& uid) { by_uid_.erase(uid); }
 
  private:
-  using Owners = std::map<FieldManager, std::set<std::string>>;  // leaf paths
   using Conflict = std::pair<FieldManager, std::string>;
 
   static Json ConflictStatus(const Resource& resource, const std::string& name,

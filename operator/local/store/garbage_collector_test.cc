@@ -31,7 +31,7 @@ class GarbageCollectorTest : public ::testing::Test {
     return objects_.Find(resource, "default", name);
   }
 
-  VersionedObjects objects_{64};
+  VersionedObjects objects_{{.changes = 64, .age = std::chrono::seconds(60)}};
   FieldOwnership fields_;
   GarbageCollector collector_{objects_, fields_};
 };

@@ -53,7 +53,7 @@ tl::unexpected<Json> Malformed(const Json::exception& e) {
 Store::Store(StoreOptions options)
     : options_(std::move(options)),
       jobs_(options_.crd_yaml),
-      objects_(options_.history),
+      objects_({.changes = options_.history, .age = options_.history_age}),
       garbage_collector_(objects_, fields_) {
   for (const char* ns : {"default", "kube-system"}) {
     (void)Create(kube::Namespaces(), "", {{"metadata", {{"name", ns}}}}, {});
@@ -303,6 +303,7 @@ Answer<Json> Store::PatchLocked(const Resource& resource, const std::string& ns,
   }
   if (!live) return tl::unexpected(NotFound(resource, name));
   Json patched = request.subresource == "scale" ? jobs_.ScaleOf(*live) : *live;
+  FieldOwnership::Owners owners;
   switch (request.type) {
     case PatchRequest::Type::kMerge:
       if (!request.patch.is_object()) {
@@ -311,12 +312,7 @@ Answer<Json> Store::PatchLocked(const Resource& resource, const std::string& ns,
       patched.merge_patch(request.patch);
       break;
     case PatchRequest::Type::kJson:
-      try {
-        patched = patched.patch(request.patch);
-      } catch (const Json::exception& e) {
-        return tl::unexpected(
-            Failure(422, "Invalid", std::string("the JSON patch can't be applied: ") + e.what()));
-      }
+      if (auto ok = ApplyJsonPatch(request.patch, patched); !ok) return tl::unexpected(ok.error());
       break;
     case PatchRequest::Type::kApply: {
       if (!request.patch.is_object()) {
@@ -327,15 +323,20 @@ Answer<Json> Store::PatchLocked(const Resource& resource, const std::string& ns,
       auto applied =
           fields_.Apply(resource, patched, config,
                         {request.field_manager, true, request.subresource}, request.force);
-      if (!applied) return applied;
-      patched = std::move(*applied);
+      if (!applied) return tl::unexpected(applied.error());
+      patched = std::move(applied->object);
+      owners = std::move(applied->owners);
       break;
     }
   }
   WriteOptions write = options;
   write.applied = apply;
   if (!request.field_manager.empty()) write.field_manager = request.field_manager;
-  return UpdateLocked(resource, ns, name, std::move(patched), request.subresource, write);
+  auto updated = UpdateLocked(resource, ns, name, std::move(patched), request.subresource, write);
+  if (apply && updated && !options.dry_run && objects_.Find(resource, ns, name)) {
+    fields_.Settle((*live)["metadata"]["uid"], std::move(owners));
+  }
+  return updated;
 }
 
 Answer<Json> Store::CreateByApply(const Resource& resource, const std::string& ns,

@@ -27,8 +27,11 @@
 namespace ringmaster::local {
 
 struct StoreOptions {
-  size_t history = 2048;  // events kept for each resource; a watch from before them gets 410
-  std::string crd_yaml;   // CustomResourceDefinition of HorovodJob; empty: objects aren't validated
+  // Changes kept for each resource, and for how long: a watch from before them gets 410. Each is an
+  // object as it was, so a job that changes for hours takes memory for all that is kept.
+  size_t history = 2048;
+  std::chrono::seconds history_age{60};
+  std::string crd_yaml;  // CustomResourceDefinition of HorovodJob; empty: objects aren't validated
   std::function<std::chrono::system_clock::time_point()> now;  // empty: the clock
 };
 

@@ -92,5 +92,89 @@ TEST(Store, MalformedObjectsAreRefusedNotThrown) {
   }
 }
 
+TEST(Store, FieldsOfAPodThatTheClusterReadsHaveTheirTypes) {
+  Store store({});
+  const Json pod = {{"metadata", {{"name", "p"}}},
+                    {"spec", {{"containers", {{{"name", "c"}, {"image", "i"}}}}}}};
+  const Json wrong = {{"nodeName", 5},
+                      {"schedulerName", Json::object()},
+                      {"restartPolicy", nullptr},
+                      {"schedulingGates", {1}},
+                      {"terminationGracePeriodSeconds", 1e300}};
+  for (const auto& [field, value] : wrong.items()) {
+    Json bad = pod;
+    bad["spec"][field] = value;
+    const auto refused = store.Create(kube::Pods(), "default", bad);
+    ASSERT_FALSE(refused.has_value()) << field;
+    EXPECT_EQ(refused.error()["code"], 400) << field;
+  }
+  ASSERT_TRUE(store.Create(kube::Pods(), "default", pod));
+  const auto before = store.version();
+  for (const Json& status : {Json(5), Json({{"phase", 5}}), Json({{"conditions", 5}}),
+                             Json({{"conditions", {{{"type", 5}}}}}),
+                             Json({{"conditions", {{{"type", "A"}, {"message", 5}}}}})}) {
+    const PatchRequest patch{.patch = {{"status", status}}, .subresource = "status"};
+    EXPECT_FALSE(store.Patch(kube::Pods(), "default", "p", patch).has_value()) << status;
+  }
+  EXPECT_EQ(store.version(), before);
+  EXPECT_TRUE(store.Bind("default", "p", "n"));
+}
+
+TEST(Store, ItemsWithAKeyOfAnotherTypeAreStoredAndOwned) {
+  Store store({});
+  const Json object = {{"metadata", {{"name", "m"}}},
+                       {"conditions", {{{"type", 1}, {"status", "a"}}, 2}}};
+  ASSERT_TRUE(store.Create(kube::ConfigMaps(), "default", object, {.field_manager = "first"}));
+  const PatchRequest apply{.type = PatchRequest::Type::kApply,
+                           .patch = {{"conditions", {{{"type", 1}, {"status", "b"}}}}},
+                           .field_manager = "second"};
+  const auto refused = store.Patch(kube::ConfigMaps(), "default", "m", apply);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error()["code"], 409);
+}
+
+TEST(Store, AnApplyThatIsRefusedOrDryTakesNoField) {
+  Store store({});
+  PatchRequest apply{.type = PatchRequest::Type::kApply,
+                     .patch = {{"data", {{"a", "1"}}}},
+                     .field_manager = "first"};
+  ASSERT_TRUE(store.Patch(kube::ConfigMaps(), "default", "m", apply));
+  apply.field_manager = "second";
+  apply.patch = {{"data", {{"a", "2"}}}, {"metadata", {{"labels", {{"-", "x"}}}}}};
+  apply.force = true;
+  EXPECT_FALSE(store.Patch(kube::ConfigMaps(), "default", "m", apply)) << "of its label";
+  apply.patch = {{"data", {{"a", "2"}}}};
+  EXPECT_TRUE(store.Patch(kube::ConfigMaps(), "default", "m", apply, {.dry_run = true}));
+  apply.force = false;
+  const auto refused = store.Patch(kube::ConfigMaps(), "default", "m", apply);
+  ASSERT_FALSE(refused.has_value()) << "it is still the first one's";
+  EXPECT_EQ(refused.error()["code"], 409);
+}
+
+TEST(Store, AJsonPatchCantMakeAnObjectOfAnySizeOrDepth) {
+  Store store({});
+  const Json object = {{"metadata", {{"name", "m"}}}, {"data", {{"a", "1"}}}};
+  ASSERT_TRUE(store.Create(kube::ConfigMaps(), "default", object));
+  const auto copy = [](const std::string& from, const std::string& to) {
+    return Json{{"op", "copy"}, {"from", from}, {"path", to}};
+  };
+  PatchRequest doubles{.type = PatchRequest::Type::kJson, .patch = Json::array()};
+  PatchRequest deepens = doubles;
+  for (int i = 0; i < 200; ++i) {
+    doubles.patch.push_back(copy("", "/x" + std::to_string(i)));
+    deepens.patch.push_back(copy("/data", "/data/a"));
+  }
+  for (const PatchRequest& patch : {doubles, deepens}) {
+    const auto refused = store.Patch(kube::ConfigMaps(), "default", "m", patch);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error()["code"], 422);
+  }
+  const PatchRequest once{.type = PatchRequest::Type::kJson,
+                          .patch = Json::array({copy("/data/a", "/data/b")})};
+  const auto patched = store.Patch(kube::ConfigMaps(), "default", "m", once);
+  ASSERT_TRUE(patched.has_value());
+  EXPECT_EQ((*patched)["data"], Json({{"a", "1"}, {"b", "1"}}));
+}
+
 }  // namespace
 }  // namespace ringmaster::local

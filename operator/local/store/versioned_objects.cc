@@ -1,6 +1,7 @@
 #include "operator/local/store/versioned_objects.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "operator/kube/resources.h"
 
@@ -11,7 +12,7 @@ bool Selection::Matches(const Json& object) const {
   return labels.Matches(object) && fields.Matches(object);
 }
 
-VersionedObjects::VersionedObjects(size_t history) : history_(history) {
+VersionedObjects::VersionedObjects(History history) : history_(std::move(history)) {
   for (const Resource& resource : kube::AllResources()) resources_[resource.plural];
 }
 
@@ -52,7 +53,8 @@ Json VersionedObjects::Put(const Resource& resource, const ObjectKey& key, Json 
   object["metadata"]["resourceVersion"] = std::to_string(++version_);
   PerResource& of = Of(resource);
   Object& slot = of.objects[key];
-  Change change{version_, slot, std::make_shared<const Json>(std::move(object)), nullptr};
+  Change change{version_, history_.now(), slot, std::make_shared<const Json>(std::move(object)),
+                nullptr};
   slot = change.after;
   Remember(of, std::move(change));
   return *slot;
@@ -63,14 +65,16 @@ void VersionedObjects::Erase(const Resource& resource, const ObjectKey& key) {
   auto it = of.objects.find(key);
   Json last = *it->second;
   last["metadata"]["resourceVersion"] = std::to_string(++version_);
-  Change change{version_, it->second, nullptr, std::make_shared<const Json>(std::move(last))};
+  Change change{version_, history_.now(), it->second, nullptr,
+                std::make_shared<const Json>(std::move(last))};
   of.objects.erase(it);
   Remember(of, std::move(change));
 }
 
 void VersionedObjects::Remember(PerResource& of, Change change) {
+  const Time oldest = change.at - history_.age;
   of.history.push_back(std::move(change));
-  while (of.history.size() > history_) {
+  while (of.history.size() > history_.changes || of.history.front().at < oldest) {
     of.forgotten = of.history.front().version;
     of.history.pop_front();
   }

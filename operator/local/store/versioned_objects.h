@@ -5,8 +5,10 @@
 // Owner and thread: Store, under its lock.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,8 +37,16 @@ class VersionedObjects {
  public:
   using Objects = std::map<ObjectKey, Object>;
 
-  // `history`: how many changes of each resource are kept.
-  explicit VersionedObjects(size_t history);
+  using Time = std::chrono::steady_clock::time_point;
+
+  // How much of the past of each resource is kept: as many changes, of so long.
+  struct History {
+    size_t changes;
+    std::chrono::seconds age;
+    std::function<Time()> now = std::chrono::steady_clock::now;
+  };
+
+  explicit VersionedObjects(History history);
 
   uint64_t version() const { return version_; }
   const Objects& All(const Resource& resource) const { return Of(resource).objects; }
@@ -59,6 +69,7 @@ class VersionedObjects {
  private:
   struct Change {
     uint64_t version;
+    Time at;
     Object before;  // null: created
     Object after;   // null: deleted; `gone` is its last state
     Object gone;
@@ -73,7 +84,7 @@ class VersionedObjects {
   const PerResource& Of(const Resource& resource) const { return resources_.at(resource.plural); }
   void Remember(PerResource& of, Change change);
 
-  const size_t history_;
+  const History history_;
   uint64_t version_ = 1;
   std::map<std::string, PerResource> resources_;  // by plural
 };

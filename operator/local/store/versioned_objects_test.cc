@@ -8,6 +8,7 @@ namespace ringmaster::local {
 namespace {
 
 using Type = kube::WatchEvent::Type;
+using namespace std::chrono_literals;
 
 const ObjectKey kKey{"default", "a"};
 
@@ -20,7 +21,7 @@ Selection Where(const std::string& labels) {
 }
 
 TEST(VersionedObjects, EveryChangeGetsTheNextVersion) {
-  VersionedObjects objects(8);
+  VersionedObjects objects({.changes = 8, .age = 60s});
   const uint64_t before = objects.version();
   const Json stored = objects.Put(kube::ConfigMaps(), kKey, Map("1"));
   EXPECT_EQ(stored["metadata"]["resourceVersion"], std::to_string(before + 1));
@@ -30,7 +31,7 @@ TEST(VersionedObjects, EveryChangeGetsTheNextVersion) {
 }
 
 TEST(VersionedObjects, AnObjectThatLeavesTheSelectionIsDeletedInIt) {
-  VersionedObjects objects(8);
+  VersionedObjects objects({.changes = 8, .age = 60s});
   uint64_t version = objects.version();
   objects.Put(kube::ConfigMaps(), kKey, Map("1"));
   objects.Put(kube::ConfigMaps(), kKey, Map("2"));
@@ -47,7 +48,7 @@ TEST(VersionedObjects, AnObjectThatLeavesTheSelectionIsDeletedInIt) {
 }
 
 TEST(VersionedObjects, WhatTheHistoryHasLostIsExpired) {
-  VersionedObjects objects(1);
+  VersionedObjects objects({.changes = 1, .age = 60s});
   const uint64_t old = objects.version();
   for (const char* value : {"1", "2"}) objects.Put(kube::ConfigMaps(), kKey, Map(value));
   EXPECT_EQ(objects.forgotten(kube::ConfigMaps()), old + 1);
@@ -58,6 +59,21 @@ TEST(VersionedObjects, WhatTheHistoryHasLostIsExpired) {
   objects.ForgetHistory(kube::ConfigMaps());
   version = objects.version() - 1;
   EXPECT_FALSE(objects.NextEvent(Where(""), version).has_value());
+}
+
+TEST(VersionedObjects, WhatIsOldIsForgotten) {
+  VersionedObjects::Time now;
+  VersionedObjects objects({.changes = 8, .age = 60s, .now = [&] { return now; }});
+  const uint64_t old = objects.version();
+  for (const char* value : {"1", "2"}) {
+    objects.Put(kube::ConfigMaps(), kKey, Map(value));
+    now += 40s;
+  }
+  EXPECT_LT(objects.forgotten(kube::ConfigMaps()), old + 1) << "the first is 40 s old";
+  objects.Put(kube::ConfigMaps(), kKey, Map("3"));
+  EXPECT_EQ(objects.forgotten(kube::ConfigMaps()), old + 1) << "it was 80 s old";
+  objects.Erase(kube::ConfigMaps(), kKey);
+  EXPECT_EQ(objects.forgotten(kube::ConfigMaps()), old + 1) << "the second is 40 s old";
 }
 
 }  // namespace

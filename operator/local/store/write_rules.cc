@@ -112,7 +112,59 @@ void KeepProtected(const Resource& resource, const Json& live, Json& object,
   if (meta.contains("finalizers") && meta["finalizers"].empty()) meta.erase("finalizers");
 }
 
+// The bytes of a value, more or less, and how deep it is nested; neither is counted further than
+// to where it is too much.
+struct Extent {
+  // A request to an API server has no more bytes.
+  static constexpr std::size_t kMostBytes = 3u << 20, kMostDepth = 64;
+
+  std::size_t bytes = 0;
+  bool too_deep = false;
+
+  void Add(const Json& value, std::size_t depth = 0) {
+    too_deep |= depth > kMostDepth;
+    if (too_deep || bytes > kMostBytes) return;
+    bytes += value.is_string() ? value.get_ref<const std::string&>().size() + 16 : 16;
+    if (!value.is_structured()) return;
+    for (const auto& [key, item] : value.items()) {
+      bytes += value.is_object() ? key.size() + 3 : 0;
+      Add(item, depth + 1);
+    }
+  }
+  bool TooMuch() const { return too_deep || bytes > kMostBytes; }
+};
+
+bool Copies(const Json& operation) { return fields::Text(operation, "op") == "copy"; }
+
 }  // namespace
+
+Answer<void> ApplyJsonPatch(const Json& patch, Json& object) {
+  const auto refuse = [](const std::string& why) {
+    return tl::unexpected(Failure(422, "Invalid", "the JSON patch can't be applied: " + why));
+  };
+  Json patched = object;
+  Extent extent;
+  try {
+    // With each copy an object may double.
+    if (std::any_of(patch.begin(), patch.end(), Copies)) {
+      for (const Json& operation : patch) {
+        if (Copies(operation)) {
+          extent.Add(patched.at(Json::json_pointer(fields::Text(operation, "from"))));
+        }
+        if (extent.TooMuch()) return refuse("it copies too much");
+        patched = patched.patch(Json::array({operation}));
+      }
+    } else {
+      patched = patched.patch(patch);
+    }
+  } catch (const Json::exception& e) {
+    return refuse(e.what());
+  }
+  extent.Add(patched);
+  if (extent.TooMuch()) return refuse("the object would be too large or nested too deep");
+  object = std::move(patched);
+  return {};
+}
 
 Answer<void> CheckKind(const Resource& resource, Json& object) {
   if (!object.is_object()) return tl::unexpected(BadRequest("the body is not a JSON object"));

@@ -26,6 +26,9 @@ void SetIdentity(const Resource& resource, const std::string& ns, const std::str
 // and gives it back what this (sub)resource may not change.
 Answer<void> PrepareUpdate(const Resource& resource, const Json& live, Json& object,
                            const std::string& subresource);
+// Applies a JSON patch. The error leaves `object` as it was: 422, it can't be applied, or a few
+// operations would make an object of any size or depth.
+Answer<void> ApplyJsonPatch(const Json& patch, Json& object);
 // Everything but metadata and status: what `generation` counts.
 bool SameSpec(Json a, Json b);
 

@@ -127,7 +127,8 @@ function drawNow() {
   $("step").textContent = number(last.step);
   $("pace").textContent = duration(last.stepSeconds);
   $("rate").textContent = last.samplesPerSecond ? number(last.samplesPerSecond) : "-";
-  $("lost").textContent = number(job.changes.reduce((sum, change) => sum + change.stepsLost, 0));
+  $("lost").textContent = number(job.stepsLost);
+  $("again").textContent = number(job.restartsFromCheckpoint);
   const late = job.straggler;
   $("straggler").hidden = !late;
   if (late) {

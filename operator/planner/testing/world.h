@@ -161,4 +161,13 @@ std::vector<std::string> Told(const Decision& decision) {
   return uids;
 }
 
+// The pods that are told to be gone; all sidecars hear the same.
+inline std::vector<GonePod> Gone(const Decision& decision) {
+  std::vector<GonePod> gone;
+  for (const PodNotice& sent : decision.notices) {
+    if (const auto* notice = std::get_if<PodsGoneNotice>(&sent.notice)) gone = *notice->pods;
+  }
+  return gone;
+}
+
 }  // namespace ringmaster::planner

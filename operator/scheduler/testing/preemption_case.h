@@ -60,6 +60,7 @@ struct Case {
 struct Took {
   std::vector<std::string> pods;
   std::set<std::string> whole;  // jobs
+  int searches = 0;
 };
 
 // Decides, and checks that the capacity is as before afterwards.
@@ -95,8 +96,9 @@ inline Took Decide(const Case& c) {
 
   const auto result = Preempt({&capacity, need, holdings, c.before, c.for_others, kNow});
 
-  Took took{result ? std::vector<std::string>() : kNo, {}};
+  Took took{.pods = result ? std::vector<std::string>() : kNo};
   if (result) {
+    took.searches = result->searches;
     for (const TakenPod& pod : result->taken) {
       took.pods.push_back(pod.name);
       if (pod.whole) took.whole.insert(pod.job);

@@ -58,7 +58,7 @@ class FakeWorker {
           {"tcp", "127.0.0.1:1"},
           {"shm", ""},
           {"epoch", epoch_}});
-    if (entered_) Send({{"t", "enter"}});
+    if (entered_ && epoch_ == 0) Send({{"t", "enter"}});  // it waits to be let in
     return true;
   }
 
@@ -104,7 +104,10 @@ class FakeWorker {
       standby_ = false;
       Enter();
     } else if (type == "view") {
-      if (frame["self"] == -1) return Enter();
+      if (frame["self"] == -1) {
+        epoch_ = 0;
+        return Enter();
+      }
       epoch_ = frame["view"]["epoch"];
       Send({{"t", "installed"}, {"epoch", epoch_}, {"seconds", {{"connect", 0.001}}}});
       Send(

@@ -18,6 +18,9 @@ CudaResult cudaRuntimeGetVersion(int* version) {
 }
 CudaResult cudaGetDeviceCount(int* count) { return FakeLibraryCuda().GetDeviceCount(count); }
 CudaResult cudaSetDevice(int device) { return FakeLibraryCuda().SetDevice(device); }
+CudaResult cudaThreadExchangeStreamCaptureMode(int* mode) {
+  return FakeLibraryCuda().ThreadExchangeStreamCaptureMode(mode);
+}
 CudaResult cudaMalloc(void** data, size_t bytes) { return FakeLibraryCuda().Malloc(data, bytes); }
 CudaResult cudaFree(void* data) { return FakeLibraryCuda().Free(data); }
 CudaResult cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {

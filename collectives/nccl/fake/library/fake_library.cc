@@ -15,7 +15,7 @@
 namespace ringmaster::nccl {
 namespace {
 
-// How soon what another process has written is seen.
+// How often this process looks for what other processes have written.
 constexpr std::chrono::milliseconds kLook{1};
 
 int NumberOf(const char* name, int otherwise) {
@@ -41,13 +41,14 @@ class Library {
     const std::string folder = named == nullptr ? "/tmp" : named;
     const std::string pid = std::to_string(getpid());
     cluster_.id_prefix = pid + ".";
+    cluster_.blocking_allowed = NumberOf("RINGMASTER_FAKE_BLOCKING", 0) != 0;
     cluster_.make_ring = [folder](const std::string& key, int size) {
       return std::make_shared<FileRing>(folder, key, size);
     };
     cluster_.on_event = [events = folder + "/events." + pid](const std::string& what) {
       std::ofstream(events, std::ios::app) << what << "\n";
     };
-    // Made here, when the cluster knows all that it asks it for.
+    // Made only now, because it asks the cluster for what is set above.
     process_ = new FakeProcess(&cluster_, NumberOf("RINGMASTER_FAKE_NCCL", 23203),
                                NumberOf("RINGMASTER_FAKE_GPUS", 1));
     gpu_ = process_->gpu();

@@ -1,4 +1,4 @@
-// The one fake GPU of a process that has loaded the fake as its libnccl.so.2 and libcudart.so.
+// The only fake GPU of a process that has loaded the fake as its libnccl.so.2 and libcudart.so.
 //
 // Thread rule: any thread.
 #pragma once
@@ -15,6 +15,7 @@ namespace ringmaster::nccl {
 //                               each wrong use
 //   RINGMASTER_FAKE_GPUS        devices, by default 1
 //   RINGMASTER_FAKE_NCCL        the version of NCCL, by default 23203
+//   RINGMASTER_FAKE_BLOCKING    1: blocking communicators are no wrong use, as a yardstick
 NcclApi& FakeLibraryNccl();
 CudaApi& FakeLibraryCuda();
 

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What travels of a call.
+// What is written of a call, before its input.
 struct CallHead {
   CallKind kind;
   DataType type;
@@ -23,7 +23,7 @@ struct CallHead {
   uint64_t count, input_bytes;
 };
 
-// Under its name there is a whole file or none.
+// Writes the file as a whole: under its name there is all of it or nothing.
 void WriteWhole(const fs::path& file, const std::string& text) {
   const fs::path unfinished = file.string() + ".new";
   std::ofstream(unfinished, std::ios::binary) << text;
@@ -59,7 +59,7 @@ std::shared_ptr<const FakeCalls> Unpack(const std::string& text) {
 
 std::string FolderName(const std::string& key) {
   std::ostringstream name;
-  name << std::hex << LineageOf(key);
+  name << std::hex << OriginOf(key);
   return name.str();
 }
 
@@ -86,7 +86,8 @@ fs::path FileRing::FileOf(uint64_t launch, int rank) const {
   return folder_ / (std::to_string(launch) + "." + std::to_string(rank));
 }
 
-// Who gives this launch has seen the one before done, so all had read what was before that.
+// A rank that gives this launch has seen the launch before done. So all ranks had given that one,
+// and had read what came before it, which can be removed.
 void FileRing::Give(uint64_t launch, int rank, std::shared_ptr<const FakeCalls> calls) {
   WriteWhole(FileOf(launch, rank), Pack(*calls));
   if (launch >= 2) fs::remove(FileOf(launch - 2, rank));

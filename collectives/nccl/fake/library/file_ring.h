@@ -1,5 +1,5 @@
-// A fake communicator whose ranks are processes: what they tell each other are files in a folder
-// that all of them see. A process that is killed has told nothing more.
+// A fake communicator whose ranks are processes. What they tell each other is in files, in a folder
+// that all of them see. A process that is killed just writes no more files.
 //
 // Thread rule: guarded by the cluster's mutex.
 #pragma once

@@ -1,15 +1,18 @@
 """Callbacks for model.fit(), as Horovod names them."""
 
+import re
+
 import numpy
 import tensorflow as tf
 
 from ringmaster import _core, _requests, arrays, elastic as _elastic
-from ringmaster.keras.functions import broadcast_global_variables, run_without_xla
+from ringmaster.keras.functions import run_without_xla, session
 from ringmaster.process_sets import global_process_set
 from ringmaster.reductions import Average
 from ringmaster.tensorflow.elastic import variables_of
 from ringmaster.tensorflow.functions import broadcast_variables
-from ringmaster.tensorflow.optimizer import is_distributed
+from ringmaster.tensorflow.optimizer import distributed_in
+from ringmaster.tensorflow.reducing import identity
 
 __all__ = ["BestModelCheckpoint", "BroadcastGlobalVariablesCallback",
            "LearningRateScheduleCallback", "LearningRateWarmupCallback", "MetricAverageCallback"]
@@ -19,16 +22,26 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
     """Makes the weights of the model and of its optimizer those of the root, after the first batch
     (which makes the optimizer's). `device` is not used.
 
+    local_variables: a list of those that stay each rank's own, such as the weights of the
+    `local_layers` of a PartialDistributedOptimizer.
+
     Where Keras would let XLA compile the model it has it run without. It also ends a step
     (docs/python.md) with each batch, where the model has a DistributedOptimizer of all ranks and no
     function under elastic.run does.
     """
 
-    def __init__(self, root_rank, device=""):
+    def __init__(self, root_rank, device="", local_variables=None):
         super().__init__()
         self.root_rank = root_rank
         self.device = device
         self.broadcast_done = False
+        self._local = {}  # by identity
+        for variable in local_variables or ():
+            self.register_local_var(variable)
+
+    def register_local_var(self, var):
+        """One more of `local_variables`."""
+        self._local[identity(var)] = var
 
     def set_model(self, model):
         super().set_model(model)
@@ -41,16 +54,21 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         if not self.broadcast_done:
             self.broadcast_done = True
-            if tf.executing_eagerly():
-                # Without the seeds that Keras 3 counts among model.variables: ranks have their own.
-                broadcast_variables(self.model.weights + variables_of(self.model.optimizer),
-                                    self.root_rank)
-            else:
-                broadcast_global_variables(self.root_rank)
-        optimizer = self.model.optimizer
-        if is_distributed(optimizer) and not _elastic.is_running() and \
+            self._broadcast()
+        optimizer = distributed_in(self.model.optimizer)
+        if optimizer is not None and not _elastic.is_running() and \
                 optimizer._ringmaster_reduction.is_of_all_ranks():
             _core.end_step()
+
+    def _broadcast(self):
+        eagerly = tf.executing_eagerly()
+        # Without the seeds that Keras 3 counts among model.variables: ranks have their own.
+        every = self.model.weights + variables_of(self.model.optimizer) if eagerly \
+            else tf.compat.v1.global_variables()
+        shared = [variable for variable in every if identity(variable) not in self._local]
+        operation = broadcast_variables(shared, self.root_rank)
+        if not eagerly:
+            session().run(operation)
 
 
 class MetricAverageCallback(tf.keras.callbacks.Callback):
@@ -64,7 +82,7 @@ class MetricAverageCallback(tf.keras.callbacks.Callback):
         self.process_set = process_set
 
     def on_epoch_end(self, epoch, logs=None):
-        names = sorted(logs or {})
+        names = sorted(logs or {}, key=_numbers_by_value)
         if not names:
             return
         values = numpy.array([float(logs[name]) for name in names], numpy.float64)
@@ -74,9 +92,17 @@ class MetricAverageCallback(tf.keras.callbacks.Callback):
         logs.update(zip(names, averages.tolist()))
 
 
+def _numbers_by_value(name):
+    """For sorting: Keras numbers what it names by how much of it the process has made, and a joiner's
+    auc and auc_1 are to stand in the order of the others' auc_9 and auc_10.
+    """
+    parts = re.split("([0-9]+)", name)  # every second one is a number
+    return [int(part) if index % 2 else part for index, part in enumerate(parts)]
+
+
 class LearningRateScheduleCallback(tf.keras.callbacks.Callback):
-    """The learning rate is `initial_lr` times `multiplier`, a number whose power with the epoch is
-    taken, or a function of the epoch.
+    """The learning rate is `initial_lr` times `multiplier`: a number that is taken once more with
+    each epoch after `start_epoch`, or a function of the epoch.
 
     From `start_epoch` until before `end_epoch`. staircase: it changes with epochs only; else with
     each batch, for which the function gets fractions of an epoch, and `steps_per_epoch` must be
@@ -91,7 +117,9 @@ class LearningRateScheduleCallback(tf.keras.callbacks.Callback):
         if initial_lr is None:
             raise ValueError("initial_lr: is None, must be a number")
         self.initial_lr = initial_lr
-        self.multiplier = multiplier if callable(multiplier) else lambda epoch: multiplier**epoch
+        # Since Horovod 0.23; before, the power was that of the epoch.
+        self.multiplier = multiplier if callable(multiplier) else \
+            lambda epoch: multiplier**(epoch - start_epoch)
         self.start_epoch = start_epoch
         self.end_epoch = end_epoch
         self.staircase = staircase
@@ -149,7 +177,8 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
                  verbose=0):
 
         def multiplier(epoch):
-            size = _core.size()
+            # As the step began: size() moves within it, and ranks would take different rates.
+            size = _core.step_view().size
             done = epoch + 1.0 / self.steps_per_epoch  # so that an epoch ends at a round number
             return (done * (size - 1) / warmup_epochs + 1) / size
 

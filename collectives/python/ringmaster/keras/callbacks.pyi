@@ -1,11 +1,13 @@
-from typing import Callable, Optional, Union
+from typing import Any, Callable, Iterable, Optional, Union
 
 import tensorflow as tf
 
 from ringmaster import ProcessSet
 
 class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
-    def __init__(self, root_rank: int, device: str = ...) -> None: ...
+    def __init__(self, root_rank: int, device: str = ...,
+                 local_variables: Optional[Iterable[Any]] = ...) -> None: ...
+    def register_local_var(self, var: Any) -> None: ...
 
 class MetricAverageCallback(tf.keras.callbacks.Callback):
     def __init__(self, device: str = ..., process_set: ProcessSet = ...) -> None: ...

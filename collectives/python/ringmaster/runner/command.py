@@ -1,4 +1,4 @@
-"""The commands `ringmaster` and `kubectl-ringmaster` of an installation by pip."""
+"""The commands `ringmaster`, `kubectl-ringmaster` and `kubectl_complete-ringmaster` of an installation by pip."""
 
 import os
 import sys

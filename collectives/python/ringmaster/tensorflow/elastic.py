@@ -139,13 +139,17 @@ class TensorFlowKerasState(_VariablesState):
 
 
 def variables_of(optimizer):
-    """An optimizer's own variables: a property in Keras 3, a method in older ones."""
+    """An optimizer's own variables: a property in Keras 3, a method in older ones. Before them
+    those of a loss's scale, which Keras 2 keeps apart and which are there from the beginning.
+    """
     if optimizer is None:
         return []
     variables = optimizer.variables
     if callable(variables):
         variables = variables()
-    return list(variables)
+    scale = getattr(optimizer, "_loss_scale", None)
+    return [getattr(scale, name) for name in ("current_loss_scale", "counter")
+            if hasattr(scale, name)] + list(variables)
 
 
 def _build(optimizer, model):

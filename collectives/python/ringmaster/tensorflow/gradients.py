@@ -67,10 +67,10 @@ def _own_rows(array, rows, process_set):
     """Where among those of all ranks they begin, and how many they are. Negative: nobody can tell,
     because the world has changed meanwhile.
     """
-    rank = process_set.rank()
-    if not 0 <= rank < len(rows) or rows[rank] != array.shape[0]:
+    place = process_set.place_among(len(rows))
+    if place is None or rows[place] != array.shape[0]:
         return numpy.array([-1, 0], numpy.int32)
-    return numpy.array([sum(rows[:rank]), rows[rank]], numpy.int32)
+    return numpy.array([sum(rows[:place]), rows[place]], numpy.int32)
 
 
 def _cut(given):
@@ -135,7 +135,8 @@ def broadcast(tensor, root_rank, name, process_set):
                                        process_set).wait()
 
     def only_for_the_root(given):
-        return given if _core.rank() == root_rank else [numpy.zeros_like(given[0])]
+        sends = _core.worker_at(root_rank) == _core.worker_at(_core.SELF)
+        return given if sends else [numpy.zeros_like(given[0])]
 
     @tf.custom_gradient
     def forward(tensor):

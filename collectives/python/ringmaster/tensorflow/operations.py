@@ -177,8 +177,9 @@ def broadcast(tensor, root_rank, name=None, ignore_name_scope=False,
               process_set=global_process_set):
     """The root's values, as a new tensor.
 
-    `root_rank`: a rank of the world, also in a process set; unknown ones are a ValueError. Shapes,
-    types and roots must be the same on all ranks. A root that dies is a RootLostError on all
+    `root_rank`: a rank of the world, also in a process set, as of the beginning of this step
+    (step_view()); unknown ones are a ValueError. Shapes, types and roots must be the same on all
+    ranks. A root that dies is a RootLostError on all
     others. The gradient reaches the root alone: the average over the ranks.
     """
     del ignore_name_scope
@@ -239,6 +240,6 @@ def process_set_included_op(process_set_id=0, name=None):
 
 def _set(process_set_id):
     from ringmaster.process_sets import ProcessSet
-    found = ProcessSet(None)
+    found = ProcessSet.of_all()
     found.process_set_id = process_set_id
     return found

@@ -1,5 +1,7 @@
 """DistributedOptimizer for Keras's optimizers and for those of tf.compat.v1."""
 
+import functools
+
 import tensorflow as tf
 
 from ringmaster.process_sets import global_process_set
@@ -33,7 +35,8 @@ def DistributedOptimizer(optimizer, name=None, use_locking=False, device_dense="
     gradient_predivide_factor: gradients are divided by it before they are added up, and the mean is
         made of the rest after it: for sums that float16 could not hold. Only with Average.
     process_set: the ranks whose gradients are reduced. On the others they stay their own.
-    scale_local_gradients: see PartialDistributedOptimizer.
+    scale_local_gradients: whether the gradients of variables given to its register_local_var() are
+        divided by the number of ranks.
     sampler: an ElasticSampler whose sharded_indices() feed the loss, which is a mean over its rows:
         the gradients' mean is then over samples, not over ranks, and they count as done with it.
     name, use_locking, device_dense, device_sparse, num_groups, groups: for Horovod's scripts. All
@@ -85,27 +88,47 @@ def DistributedAdasumOptimizer(optimizer, name=None, use_locking=False, device_d
                                 op=Adasum)
 
 
+class _HasLocalVariables:
+
+    def register_local_var(self, var):
+        """The gradient of this variable stays this rank's own, as those of the layers of a
+        PartialDistributedOptimizer.
+        """
+        self._ringmaster_reduction.keep_local(var)
+
+
 # ---- Keras
 
 
-class _Keras:
+class _Keras(_HasLocalVariables):
     """What is added to the class of any Keras optimizer."""
 
     @as_it_is
-    def _ringmaster_apply(self, gradients, variables, apply):
+    def _ringmaster_apply(self, gradients, variables, apply, loss_is_scaled=False):
         """apply(reduced gradients)."""
+        reduce = functools.partial(self._ringmaster_reduction.reduce, variables=variables,
+                                   all_finite_or_none=loss_is_scaled)
         if self._ringmaster_accumulation is None:
-            return apply(self._ringmaster_reduction.reduce(gradients, variables))
+            return apply(reduce(gradients))
         self._ringmaster_build(variables)
 
         def reduce_and_apply(sums):
-            apply(self._ringmaster_reduction.reduce(sums, variables))
+            apply(reduce(sums))
 
         def skip():
             self.iterations.assign_add(1)
 
         self._ringmaster_accumulation.step(gradients, variables, reduce_and_apply, skip)
         return self.iterations
+
+    _ringmaster_reduced = False  # the gradients that come now are those of all ranks
+
+    def _ringmaster_with_reduced(self, function, *args, **kwargs):
+        self._ringmaster_reduced = True
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self._ringmaster_reduced = False
 
     def _ringmaster_build(self, variables):
         """Its own variables: a branch of a graph can't make them."""
@@ -117,31 +140,131 @@ class _Keras:
 
 
 class _Keras2(_Keras):
+    """With the method and the flags by which gradients are aggregated before they are applied:
+    a LossScaleOptimizer does that, which looks in between whether they are finite on all ranks.
+    """
 
+    @as_it_is
+    def aggregate_gradients(self, grads_and_vars):
+        """The gradients of all ranks, as pairs for apply_gradients() with
+        skip_gradients_aggregation=True.
+        """
+        if self._ringmaster_reduced:
+            return super().aggregate_gradients(grads_and_vars)
+        return self._ringmaster_aggregate(grads_and_vars)
+
+    @as_it_is
     def apply_gradients(self, grads_and_vars, *args, **kwargs):
-        """As the optimizer's own, with the gradients of all ranks."""
+        """As the optimizer's own, with the gradients of all ranks, unless they are that already."""
+        own = functools.partial(self._ringmaster_with_reduced, super().apply_gradients)
+        if self._ringmaster_skips(args, kwargs):
+            return own(grads_and_vars, *args, **kwargs)
         gradients, variables = _unzip(grads_and_vars)
-        own = super().apply_gradients
         return self._ringmaster_apply(
             gradients, variables, lambda reduced: own(list(zip(reduced, variables)), *args,
-                                                      **kwargs))
+                                                      **kwargs), _is_loss_scaling(self))
+
+    def _ringmaster_aggregate(self, grads_and_vars):
+        if self._ringmaster_accumulation is not None:
+            raise ValueError("backward_passes_per_step: is above 1, must be 1 where gradients are "
+                             "aggregated before they are applied, as in a LossScaleOptimizer "
+                             "around a DistributedOptimizer; one around the LossScaleOptimizer "
+                             "may have more")
+        gradients, variables = _unzip(grads_and_vars)
+        reduced = self._ringmaster_reduction.reduce(gradients, variables, all_finite_or_none=True)
+        return list(zip(reduced, variables))
+
+    @staticmethod
+    def _ringmaster_skips(args, kwargs):
+        """Whether arguments of apply_gradients() say that the gradients are reduced already."""
+        # The only positional one that is a bool: skip_gradients_aggregation.
+        return any(arg is True for arg in args) or \
+            bool(kwargs.get("skip_gradients_aggregation")) or \
+            not kwargs.get("experimental_aggregate_gradients", True)
+
+
+class _Legacy(_Keras2):
+    """Keras 2's optimizers of before 2.11, which have other names for that."""
+
+    @as_it_is
+    def _aggregate_gradients(self, grads_and_vars):
+        if self._ringmaster_reduced:
+            return super()._aggregate_gradients(grads_and_vars)
+        return self._ringmaster_aggregate(grads_and_vars)
+
+    @staticmethod
+    def _ringmaster_skips(args, kwargs):
+        # The only positional one that is a bool.
+        aggregates = [arg for arg in args if isinstance(arg, bool)] or \
+            [kwargs.get("experimental_aggregate_gradients", True)]
+        return not aggregates[0]
 
 
 class _Keras3(_Keras):
 
+    @as_it_is
     def apply(self, grads, trainable_variables=None):
         """As the optimizer's own, with the gradients of all ranks."""
-        grads = list(grads)
-        variables = self._trainable_variables if trainable_variables is None \
-            else list(trainable_variables)
         own = super().apply
-        return self._ringmaster_apply(grads, variables,
-                                      lambda reduced: own(reduced, trainable_variables))
+        if self._ringmaster_reduced:
+            return own(grads, trainable_variables)
+        return self._ringmaster_apply(list(grads), self._ringmaster_variables(trainable_variables),
+                                      lambda reduced: own(reduced, trainable_variables),
+                                      _is_loss_scaling(self))
+
+    def _ringmaster_variables(self, given):
+        return self._trainable_variables if given is None else list(given)
+
+    @as_it_is
+    def _ringmaster_scaled(self, apply, grads, trainable_variables):
+        """apply() of a LossScaleOptimizer around this one, with the gradients of all ranks."""
+        return self._ringmaster_apply(
+            list(grads), self._ringmaster_variables(trainable_variables),
+            lambda reduced: self._ringmaster_with_reduced(apply, reduced, trainable_variables),
+            loss_is_scaled=True)
+
+
+def _is_loss_scaling(optimizer):
+    return hasattr(optimizer, "inner_optimizer")
+
+
+@functools.lru_cache(None)
+def _reduce_before_loss_scaling():
+    """Has Keras 3's LossScaleOptimizer, which compile() puts around the optimizer for
+    mixed_float16, reduce before it looks whether gradients are finite.
+
+    It asks the optimizer in it for nothing until it has found them so. A rank whose own gradients
+    overflow would then leave out a reduction in which the others wait for it.
+    """
+    kind = tf.keras.mixed_precision.LossScaleOptimizer
+    own = kind.apply
+
+    @functools.wraps(own)
+    def apply(self, grads, trainable_variables=None):
+        if not isinstance(self.inner_optimizer, _Keras3):
+            return own(self, grads, trainable_variables)
+        if not self.built:  # here, because a branch of a graph can't make variables
+            with tf.init_scope():
+                self.build(trainable_variables)
+        return self.inner_optimizer._ringmaster_scaled(functools.partial(own, self), grads,
+                                                       trainable_variables)
+
+    kind.apply = as_it_is(apply)
+
+
+def distributed_in(optimizer):
+    """A Keras optimizer that DistributedOptimizer() has made: this one, or the one that this one
+    scales the loss for. Else None.
+    """
+    for one in (optimizer, getattr(optimizer, "inner_optimizer", None)):
+        if isinstance(one, _Keras):
+            return one
+    return None
 
 
 def is_distributed(optimizer):
-    """Whether it is a Keras optimizer that DistributedOptimizer() has made."""
-    return isinstance(optimizer, _Keras)
+    """Whether there is such a one."""
+    return distributed_in(optimizer) is not None
 
 
 def _unzip(grads_and_vars):
@@ -156,7 +279,7 @@ def _wrap_keras(optimizer, reduction, accumulation):
     if not hasattr(optimizer, "apply_gradients") or not hasattr(optimizer, "get_config"):
         raise ValueError("optimizer: is a %s, must be a Keras optimizer or a "
                          "tf.compat.v1.train.Optimizer" % kind.__name__)
-    added = _Keras3 if hasattr(kind, "apply") else _Keras2
+    added = _methods_for(kind)
     # Its name and module are the optimizer's: a saved model can be loaded without Ringmaster.
     wrapped = type(kind.__name__, (added, kind), {"__module__": kind.__module__})
     result = wrapped.__new__(wrapped)
@@ -166,10 +289,17 @@ def _wrap_keras(optimizer, reduction, accumulation):
     return result
 
 
+def _methods_for(kind):
+    if hasattr(kind, "apply"):
+        _reduce_before_loss_scaling()
+        return _Keras3
+    return _Keras2 if hasattr(kind, "aggregate_gradients") else _Legacy
+
+
 # ---- tf.compat.v1
 
 
-class _DistributedV1(tf.compat.v1.train.Optimizer):
+class _DistributedV1(_HasLocalVariables, tf.compat.v1.train.Optimizer):
     """Has the optimizer that it was given. compute_gradients() reduces, unless several backward
     passes add up: then apply_gradients() does.
     """

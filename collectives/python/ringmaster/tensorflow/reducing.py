@@ -46,32 +46,44 @@ class Reduction:
         self._local = {}  # by identity: variables whose gradients stay this rank's own
 
     def keep_local(self, variable):
-        key = _identity(variable)
+        """ValueError: it is no variable."""
+        if not isinstance(variable, tf.Variable) and not hasattr(variable, "assign"):
+            raise ValueError("var: is a %s, must be a variable" % type(variable).__name__)
+        key = identity(variable)
         self._local[key] = variable  # kept alive, so that nothing else gets its identity
 
     def is_of_all_ranks(self):
         return self._process_set.process_set_id == 0
 
-    def reduce(self, values, variables):
-        """`values` with the reduced gradients in place of the ranks' own; None stays None."""
+    def reduce(self, values, variables, all_finite_or_none=False):
+        """`values` with the reduced gradients in place of the ranks' own; None stays None.
+
+        all_finite_or_none: where a rank's own part of what is not reduced isn't finite, no rank's
+        is, so that all ranks, or none, leave the step out.
+        """
         number = self._process_set.number()
         if number and not self._process_set.included():
             return list(values)
         results = list(values)
-        shared = []
+        shared, local = [], []
         for index, (value, variable) in enumerate(zip(values, variables)):
             if value is None:
                 continue
-            if _identity(variable) in self._local:
+            if identity(variable) in self._local:
                 results[index] = self._scaled(value)
+                local.append(index)
             else:
                 shared.append(index)
         if self._sparse_as_dense:
             for index in shared:
                 results[index] = tf.convert_to_tensor(results[index])
         dense = [index for index in shared if not isinstance(results[index], tf.IndexedSlices)]
-        for index, reduced in zip(dense, self._dense([results[index] for index in dense])):
-            results[index] = reduced
+        spread = [_zero_or_nan(results[index]) for index in local if all_finite_or_none]
+        reduced = self._dense([results[index] for index in dense] + spread)
+        for index, value in zip(dense, reduced):
+            results[index] = value
+        for index, value in zip(local, reduced[len(dense):]):
+            results[index] = _plus(results[index], value)
         for index in shared:
             if isinstance(results[index], tf.IndexedSlices):
                 name = name_of("gradients", "%s.sparse.%d" % (self._name, index),
@@ -105,7 +117,24 @@ class Reduction:
         return value / tf.cast(size, value.dtype)
 
 
-def _identity(variable):
+def _values_of(gradient):
+    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+
+
+def _zero_or_nan(gradient):
+    """A scalar: 0, or NaN where not all of the gradient is finite."""
+    return tf.reduce_sum(_values_of(gradient) * 0)
+
+
+def _plus(gradient, scalar):
+    """Stays what it is, a tensor or tf.IndexedSlices."""
+    total = _values_of(gradient) + tf.cast(scalar, gradient.dtype)
+    if not isinstance(gradient, tf.IndexedSlices):
+        return total
+    return tf.IndexedSlices(total, gradient.indices, gradient.dense_shape)
+
+
+def identity(variable):
     """The same for a Keras variable and for the tf.Variable in it."""
     inner = getattr(variable, "value", None)
     return id(inner if isinstance(inner, tf.Variable) else variable)

@@ -5,7 +5,8 @@ import tensorflow as tf
 from ringmaster import _core
 from ringmaster.process_sets import global_process_set
 from ringmaster.reductions import Sum
-from ringmaster.tensorflow.operations import allreduce
+from ringmaster.tensorflow import gradients
+from ringmaster.tensorflow.calling import as_it_is, name_of
 
 __all__ = ["SyncBatchNormalization"]
 
@@ -65,12 +66,19 @@ class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
             result += along(self.beta)
         return tf.cast(result, inputs.dtype)
 
+    @as_it_is
     def _totals(self, count, sums, what):
         """(values of all ranks for each feature, mean over them): count and sum travel together, so
         that a rank that dies is in both or in neither.
         """
-        total = allreduce(tf.stack([count, sums]), op=Sum, process_set=self._ringmaster_set,
-                          name="%s.%s" % (self.name, what))
+        # The layer's own name is no name for this: Keras numbers those that it makes up by how many
+        # layers the process has made, and a joiner has made fewer than the others. What is the same
+        # on all ranks is the order in which layers are called: a graph counts its own calls, and in
+        # eager mode the next layer asks when this one has its answer.
+        name = "%s.set%d" % (what, self._ringmaster_set.number())
+        total, = gradients.allreduce([tf.stack([count, sums])],
+                                     name_of("batch_norm", name, self._ringmaster_set), Sum, 1.0,
+                                     1.0, self._ringmaster_set)
         return total[0], total[1] / tf.maximum(total[0], 1)
 
     def _update(self, moving, new):

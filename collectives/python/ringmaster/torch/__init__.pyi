@@ -34,6 +34,7 @@ Product: int
 Adasum: int
 
 class Handle(int):
+    def __int__(self) -> int: ...
     def __call__(self) -> Any: ...
 
 class Compressor:

@@ -13,15 +13,17 @@ from ringmaster import _core
 from ringmaster.elastic import Steps
 from ringmaster.reductions import Adasum
 from ringmaster.torch import starting
+from ringmaster.torch.optimizer_options import parameters_of
+from ringmaster.torch.original import KeepsOriginal, take_over
 from ringmaster.torch.state_of_optimizer import GivesState
 
 
-class AdasumSteps(GivesState):
+class AdasumSteps(GivesState, KeepsOriginal):
     """The methods that are added to the class of the optimizer."""
 
-    def _ringmaster_init(self, prefix, parameters, passes, end_step, process_set):
+    def _ringmaster_init(self, prefix, takes_part, passes, end_step, process_set):
         self._prefix = prefix
-        self._trained = parameters
+        self._takes_part = takes_part
         self._backward_passes = passes
         self._ender = Steps.new_ender() if end_step else None
         self._process_set = process_set
@@ -54,17 +56,20 @@ class AdasumSteps(GivesState):
         late = _core.is_joining()  # its gradients are of parameters from before the state came
         if late:
             _core.enter()
-        begun = [parameter.detach().clone() for parameter in self._trained]
+        # Looked up in each step: parameters may be unfrozen, or added.
+        trained = [p for p in parameters_of(self) if p.requires_grad] if self._takes_part else []
+        begun = [parameter.detach().clone() for parameter in trained]
         loss = super().step(closure)
         taken = [torch.zeros_like(start) if late else parameter.detach() - start
-                 for parameter, start in zip(self._trained, begun)]
+                 for parameter, start in zip(trained, begun)]
         combined = [torch.zeros_like(start) for start in begun]  # also where it is interrupted
         try:
             combined = self._combine(taken)
         finally:
             with torch.no_grad():
-                for parameter, start, update in zip(self._trained, begun, combined):
+                for parameter, start, update in zip(trained, begun, combined):
                     parameter.copy_(start + update)
+        self._tell_original_of_step()
         if self._ender is not None:
             Steps.optimizer_stepped(self._ender)
         return loss
@@ -76,10 +81,7 @@ class AdasumSteps(GivesState):
         return starting.start_allreduces(updates, names, Adasum, 1.0, 1.0, self._process_set).wait()
 
 
-def wrap(optimizer, prefix, parameters, passes, end_step, process_set):
-    kind = type(optimizer)
-    wrapped = type(kind.__name__, (AdasumSteps, kind), {})
-    result = wrapped.__new__(wrapped)
-    result.__dict__.update(optimizer.__dict__)  # the same groups and state, not a copy
-    result._ringmaster_init(prefix, parameters, passes, end_step, process_set)
+def wrap(optimizer, prefix, takes_part, passes, end_step, process_set):
+    result = take_over(AdasumSteps, optimizer)
+    result._ringmaster_init(prefix, takes_part, passes, end_step, process_set)
     return result

@@ -48,6 +48,11 @@ class DenseBucket:
         packed[at:] = torch.tensor(contribution, dtype=dtype)
         self._data, self._context = compression.compress(packed)
 
+    def travels_as_half(self, compression):
+        """Whether what is added up are float16s."""
+        dtype = self.parameters[0].dtype
+        return compression.compress(torch.empty(0, dtype=dtype))[0].dtype == torch.float16
+
     def send(self):
         self.handle = start_allreduce(self._data, self._data, self.name, Sum, self._process_set,
                                       priority=self.priority)
@@ -63,10 +68,12 @@ class DenseBucket:
         at = 0
         for parameter in self.parameters:
             part = self._result[at:at + parameter.numel()].view_as(parameter)
+            at += parameter.numel()
+            if parameter.grad is None and not parameter.requires_grad:
+                continue  # it was frozen since: with a gradient, even of zero, it would decay
             if parameter.grad is None or parameter.grad.is_sparse:
                 parameter.grad = torch.empty_like(parameter.data)
             parameter.grad.detach().copy_(part if divisor == 1.0 else part / divisor)
-            at += parameter.numel()
         self.reset()
 
     def reset(self):
@@ -107,6 +114,10 @@ class SparseBucket:
                                  _bytes_of(torch.tensor(contribution, dtype=torch.float64,
                                                         device=device))])
 
+    def travels_as_half(self, _compression):
+        """Values travel as they are, and the library adds nothing up."""
+        return False
+
     def send(self):
         self._lengths = []  # in bytes, by rank
         self.handle = start_allgathers([self._input], [self.name], self._process_set,
@@ -142,7 +153,8 @@ class SparseBucket:
         """Puts the result into the gradient. It is not coalesced, as after a backward pass."""
         parameter, = self.parameters
         values = self._values if divisor == 1.0 else self._values / divisor
-        parameter.grad = torch.sparse_coo_tensor(self._indices, values, parameter.shape)
+        if parameter.grad is not None or parameter.requires_grad:
+            parameter.grad = torch.sparse_coo_tensor(self._indices, values, parameter.shape)
         self.reset()
 
     def reset(self):

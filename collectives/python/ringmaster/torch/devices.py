@@ -22,6 +22,9 @@ def event_now(tensor):
     """An event that comes when the stream that is current on the tensor's GPU has done what it was
     given so far. The library uses it until the operation is done: it is kept until then.
     """
+    if torch.cuda.is_current_stream_capturing():
+        raise ValueError("a collective can't be captured in a CUDA graph: it ends when other "
+                         "processes have done their part, not on a stream of this one")
     event = torch.cuda.Event()
     event.record(torch.cuda.current_stream(tensor.device))
     return event

@@ -19,13 +19,12 @@ class TorchState(ObjectState):
     """TorchState(model=..., optimizer=..., sampler=..., best=0.0): modules, optimizers, schedulers
     and samplers by their state_dict(), everything else by value, and the random state.
 
-    A sampler given beside a DistributedOptimizer is bound to it.
+    A sampler given beside a DistributedOptimizer is bound to it. `model` and `optimizer` are None
+    where they are not given.
     """
 
     def __init__(self, model=None, optimizer=None, **others):
-        given = {name: value for name, value in (("model", model), ("optimizer", optimizer))
-                 if value is not None}
-        super().__init__(**dict(others, **given))
+        super().__init__(model=model, optimizer=optimizer, **others)
 
     def copied(self, value, before):
         """In the memory of the last copy where that fits: a new one costs three times as much."""

@@ -107,13 +107,13 @@ class _Allgather(torch.autograd.Function):
     def forward(ctx, names, process_set, *tensors):
         rows_by_rank = [[] for _ in tensors]
         results = starting.start_allgathers(tensors, names, process_set, rows_by_rank).wait()
-        rank, size = process_set.rank(), process_set.size()
+        place = process_set.place_among(len(rows_by_rank[0]))
         for tensor, rows in zip(tensors, rows_by_rank):
-            if len(rows) != size or rows[rank] != tensor.shape[0]:
+            if place is None or rows[place] != tensor.shape[0]:
                 raise HorovodInternalError("allgather: the world changed meanwhile, so it is not "
                                            "known which gradient is whose")
         ctx.names, ctx.process_set = names, process_set
-        ctx.own = [(sum(rows[:rank]), rows[rank]) for rows in rows_by_rank]
+        ctx.own = [(sum(rows[:place]), rows[place]) for rows in rows_by_rank]
         ctx.floating = [tensor.is_floating_point() for tensor in tensors]
         return tuple(results)
 

@@ -3,8 +3,12 @@
 import itertools
 import weakref
 
+from ringmaster import _core
+
 _numbers = itertools.count(1)
 _pending = weakref.WeakValueDictionary()  # by number: what a Handle stands for, while it lives
+_taken = {}  # of these: those that somebody has taken the plain number of, until it is synchronized
+_core.on_shutdown(_taken.clear)
 
 
 class Handle(int):
@@ -12,7 +16,8 @@ class Handle(int):
     synchronize().
 
     It can be a key, be compared and be given as plain integer. When nobody holds it any more nobody
-    can ask for the result; the operation goes on.
+    can ask for the result; the operation goes on. Of int(handle) the result is kept until it is
+    synchronized, or until shutdown().
     """
 
     def __new__(cls, pending):
@@ -20,6 +25,11 @@ class Handle(int):
         self = super().__new__(cls, number)
         self._keeps = _pending[number] = pending
         return self
+
+    def __int__(self):
+        number = super().__int__()
+        _taken[number] = self._keeps
+        return number
 
     def __call__(self):
         return synchronize(self)
@@ -48,4 +58,9 @@ def synchronize(handle):
     ValueError if the handle is none or has been synchronized already. After an interrupt (Ctrl-C)
     it can be called again.
     """
-    return _find(handle).wait()
+    found = _find(handle)
+    try:
+        return found.wait()
+    finally:
+        if isinstance(handle, int) and found.done():  # else interrupted
+            _taken.pop(handle, None)

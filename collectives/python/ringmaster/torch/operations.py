@@ -277,8 +277,9 @@ def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set
 def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
     """The root's values, as a new tensor.
 
-    `root_rank`: a rank of the world, also in a process set; unknown ones are a ValueError. Shapes,
-    types and roots must be the same on all ranks. A root that dies is a RootLostError on all
+    `root_rank`: a rank of the world, also in a process set, as of the beginning of this step
+    (step_view()); unknown ones are a ValueError. Shapes, types and roots must be the same on all
+    ranks. A root that dies is a RootLostError on all
     others. The gradient reaches the root alone: the average over the ranks.
     """
     root = _core.worker_at(root_rank)

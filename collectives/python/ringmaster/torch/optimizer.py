@@ -11,17 +11,19 @@ exactly the mean over one set of samples, and that set is what the sampler count
 
 import collections
 import contextlib
-import itertools
 import warnings
+import weakref
 
 from ringmaster import _core, presence
-from ringmaster.elastic import Steps, on_dropped
+from ringmaster.elastic import Steps, on_dropped, on_entering
 from ringmaster.process_sets import global_process_set
 from ringmaster.reductions import Adasum, Average, Sum
 from ringmaster.torch import adasum_optimizer, optimizer_options
-from ringmaster.torch.buckets import SparseBucket, make_buckets
+from ringmaster.torch.buckets import DenseBucket, SparseBucket, make_buckets
 from ringmaster.torch.compression import Compression
 from ringmaster.torch.handles import synchronize
+from ringmaster.torch.optimizer_numbers import number_of
+from ringmaster.torch.original import KeepsOriginal, take_over
 from ringmaster.torch.state_of_optimizer import GivesState
 
 __all__ = ["DistributedOptimizer"]
@@ -30,16 +32,20 @@ __all__ = ["DistributedOptimizer"]
 # backward. A model below it is one bucket.
 DEFAULT_BUCKET_BYTES = 16 << 20
 
-# Of optimizers, by process set: the same on all ranks of the set, which run the same script. They
-# begin again after a shutdown(): a worker that comes into a later round has made none before it.
-_numbers = {}
-_core.on_shutdown(_numbers.clear)
+_hooking = weakref.WeakSet()  # optimizers whose parameters tell them of their gradients
 
 
-class _Distributed(GivesState):
+@on_entering
+def _all_begin_anew():
+    for optimizer in list(_hooking):
+        optimizer.begin_anew()
+
+
+class _Distributed(GivesState, KeepsOriginal):
     """The methods that DistributedOptimizer adds to the class of the optimizer it was given."""
 
-    def _ringmaster_init(self, options, buckets, parameters, backward_passes, end_step, sampler):
+    def _ringmaster_init(self, options, takes_part, buckets, parameters, backward_passes, end_step,
+                         sampler):
         self._options = options
         self._backward_passes = backward_passes
         self._ender = Steps.new_ender() if end_step else None
@@ -52,9 +58,10 @@ class _Distributed(GivesState):
         self._buckets = buckets
         self._bucket_of = {p: bucket for bucket in buckets for p in bucket.parameters}
         self._delay = {parameter: backward_passes for parameter in parameters}
-        self._accumulators = []  # hooks die with them
-        for parameter in self._bucket_of:
-            self._hook(parameter)
+        self._takes_part = takes_part
+        self._hooks = {}  # by parameter: the hook, and what it dies with
+        _hooking.add(self)
+        self._hook_all()
         self._register_state()
         on_dropped(self._give_up)
         if sampler is not None:
@@ -91,13 +98,54 @@ class _Distributed(GivesState):
         if self._sampler is not None:
             self._sampler.batches_per_step = self._backward_passes
 
+    def _hook_all(self):
+        if len(self._hooks) == len(self._bucket_of):
+            return
+        for parameter in self._bucket_of:
+            if parameter not in self._hooks and parameter.requires_grad:
+                self._hook(parameter)
+
     def _hook(self, parameter):
+        for other in list(_hooking):
+            other.let_go(parameter)
         if hasattr(parameter, "register_post_accumulate_grad_hook"):
-            parameter.register_post_accumulate_grad_hook(self._gradient_ready)
+            hook = parameter.register_post_accumulate_grad_hook(self._gradient_ready)
+            self._hooks[parameter] = hook, None
             return
         accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-        accumulator.register_hook(lambda *_: self._gradient_ready(parameter))
-        self._accumulators.append(accumulator)
+        hook = accumulator.register_hook(lambda *_: self._gradient_ready(parameter))
+        self._hooks[parameter] = hook, accumulator
+
+    def let_go(self, parameter):
+        """Another optimizer of the same parameter is told of its gradients, until this one's
+        zero_grad(). Where the script steps this one without that, they are sent then.
+        """
+        hook, _ = self._hooks.pop(parameter, (None, None))
+        if hook is not None:
+            hook.remove()
+
+    def _take_in_late_parameters(self):
+        """Those that were frozen, or not there, when the optimizer was made."""
+        if not self._takes_part:
+            return
+        for number, parameter in enumerate(optimizer_options.parameters_of(self)):
+            if parameter.requires_grad and parameter not in self._bucket_of:
+                self._take_in(parameter, number)
+
+    def _take_in(self, parameter, number):
+        """In a bucket of its own: a joiner may find several at once that came one by one."""
+        name = "%s.late.%d" % (self._options.prefix, number)
+        bucket = DenseBucket(name, [parameter], self._options.process_set)
+        self._buckets.append(bucket)
+        self._bucket_of[parameter] = bucket
+        self._delay[parameter] = self._backward_passes
+        self._hook(parameter)
+        if self._stays_sparse(parameter):
+            self._split_off(parameter, bucket)
+
+    def _stays_sparse(self, parameter):
+        return parameter.grad is not None and parameter.grad.is_sparse and \
+            not self._options.sparse_as_dense
 
     def _gradient_ready(self, parameter):
         bucket = self._bucket_of[parameter]
@@ -105,7 +153,7 @@ class _Distributed(GivesState):
             raise AssertionError(
                 "a gradient came again before optimizer.step() or synchronize(); for several "
                 "backward passes in a step say so with backward_passes_per_step")
-        if parameter.grad.is_sparse and not bucket.is_sparse and not self._options.sparse_as_dense:
+        if self._stays_sparse(parameter) and not bucket.is_sparse:
             bucket = self._split_off(parameter, bucket)
         self._delay[parameter] -= 1
         if self._delay[parameter] == 0:
@@ -114,7 +162,8 @@ class _Distributed(GivesState):
 
     def _split_off(self, parameter, bucket):
         """Only its first gradient says that a parameter (an embedding's) has sparse ones."""
-        number = [other is parameter for other in self._delay].index(True)
+        everyone = optimizer_options.parameters_of(self)
+        number = [other is parameter for other in everyone].index(True)
         name = "%s.sparse.%d" % (self._options.prefix, number)
         sparse = SparseBucket(name, parameter, self._options.process_set)
         bucket.parameters = [other for other in bucket.parameters if other is not parameter]
@@ -134,14 +183,25 @@ class _Distributed(GivesState):
         if self._contribution is None:
             self._begin_reduction()
         weight, contribution = self._contribution
-        bucket.fill(weight / self._options.predivide, contribution, self._options.compression)
+        bucket.fill(weight / self._predivide(bucket), contribution, self._options.compression)
         bucket.send()
+
+    def _predivide(self, bucket):
+        """What gradients are divided by before they are added up: in float16, which their sum might
+        be too large for, by the number of ranks. It is the same on all, whoever takes part.
+        """
+        options = self._options
+        if options.predivide != 1.0 or options.op != Average or self._weighs_samples or \
+                not bucket.travels_as_half(options.compression):
+            return options.predivide
+        return float(_size_at_first(options.process_set))
 
     def _begin_reduction(self):
         late = _core.is_joining()
         if late:  # these gradients are of parameters from before the state came: they don't count
             _core.enter()
         handed_out = self._sampler.contribution() if self._sampler else []
+        self._weighs_samples = bool(handed_out)
         if handed_out:
             weight = sum(handed_out) / len(handed_out) if self._options.op == Average else 1.0
             self._contribution = (0.0 if not any(handed_out) else weight, handed_out)
@@ -157,6 +217,7 @@ class _Distributed(GivesState):
 
         HorovodInternalError: what the ranks gave does not fit together; the next step begins clean.
         """
+        self._take_in_late_parameters()
         for bucket in self._buckets:
             bucket.pending.clear()  # a parameter without a gradient counts as zero
         self._launch_ready()
@@ -171,7 +232,7 @@ class _Distributed(GivesState):
             sums = self._receive_all()
         divisor = self._settle(sums[0])
         for bucket in self._buckets:
-            bucket.scatter(divisor / self._options.predivide)
+            bucket.scatter(divisor / self._predivide(bucket))
         self._forget_gradients()
         self._synchronized = True
 
@@ -194,6 +255,15 @@ class _Distributed(GivesState):
         self._synchronized = False
         if self._sampler is not None:
             self._sampler.give_back()
+
+    def begin_anew(self):
+        """What a part of a step has added up is void: a joiner has added up nothing, and the batches
+        come again or not, as the training function will have it.
+        """
+        if self._contribution is not None or \
+                any(missing != self._backward_passes for missing in self._delay.values()):
+            self._give_up()
+            super().zero_grad()
 
     def _forget_gradients(self):
         self._launched = 0
@@ -234,6 +304,7 @@ class _Distributed(GivesState):
         self._synchronized = False
         if not self._void:
             super().step()
+        self._tell_original_of_step()
         if self._ender is not None:
             Steps.optimizer_stepped(self._ender)
         return loss
@@ -243,6 +314,7 @@ class _Distributed(GivesState):
             raise AssertionError("optimizer.zero_grad() was called after loss.backward() but "
                                  "before optimizer.step() or optimizer.synchronize()")
         self._give_state()
+        self._hook_all()
         _core.enter()  # a joiner of a plain script gets its parameters here, before it uses them
         return super().zero_grad(*args, **kwargs)
 
@@ -283,26 +355,31 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
                             gradient_predivide_factor, sampler, process_set)
     number = process_set.number()
     parameters = [p for p in optimizer_options.parameters_of(optimizer) if p.requires_grad]
+    prefix = _prefix(optimizer_options.parameters_of(optimizer), number)
     ends_step = not number if end_step is None else end_step
+    takes_part = not number or process_set.included()
     if op == Adasum:
-        member = not number or process_set.included()
-        return adasum_optimizer.wrap(optimizer, _prefix(number), parameters if member else [],
-                                     int(backward_passes_per_step), ends_step, process_set)
+        return adasum_optimizer.wrap(optimizer, prefix, takes_part, int(backward_passes_per_step),
+                                     ends_step, process_set)
     lists = optimizer_options.lists_of_groups(num_groups, groups, parameters)
-    options = _Options(_prefix(number), compression, op, float(gradient_predivide_factor),
-                       sparse_as_dense, process_set)
+    options = _Options(prefix, compression, op, float(gradient_predivide_factor), sparse_as_dense,
+                       process_set)
     buckets = []
-    if not number or process_set.included():
+    if takes_part:
         buckets = make_buckets(parameters, bucket_bytes, lists, options.prefix, process_set)
-    kind = type(optimizer)
-    wrapped = type(kind.__name__, (_Distributed, kind), {})
-    result = wrapped.__new__(wrapped)
-    result.__dict__.update(optimizer.__dict__)  # the same groups and state, not a copy
-    result._ringmaster_init(options, buckets, parameters, int(backward_passes_per_step),
-                            ends_step, sampler)
+    result = take_over(_Distributed, optimizer)
+    result._ringmaster_init(options, takes_part, buckets, parameters,
+                            int(backward_passes_per_step), ends_step, sampler)
     return result
 
 
-def _prefix(number_of_set):
-    number = next(_numbers.setdefault(number_of_set, itertools.count()))
+def _size_at_first(process_set):
+    """How many ranks it had when the step began; of a process set, when it was added. The same on
+    all ranks.
+    """
+    return process_set.size_when_added() or _core.step_view().size
+
+
+def _prefix(parameters, number_of_set):
+    number = number_of(parameters, number_of_set)
     return "ringmaster.gradients.%s%d" % ("set%d." % number_of_set if number_of_set else "", number)

@@ -74,13 +74,17 @@ def start_allgathers(tensors, names, process_set, rows_by_rank=None):
                         for i, source in enumerate(sources)])
 
 
-def start_reducescatters(tensors, names, op, prescale, postscale, process_set):
+def start_reducescatters(tensors, names, op, prescale, postscale, process_set,
+                         rows_by_rank=None):
+    """`rows_by_rank`: a list for each tensor, filled when the operation is done."""
     dtypes = [dtype_of_rows(tensor, "scattered") for tensor in tensors]
     sources = [packed(tensor) for tensor in tensors]
     requests = [request(_library.REDUCESCATTER, names[i], sources[i], dtypes[i], process_set, op=op,
                         prescale=float(prescale), postscale=float(postscale))
                 for i in range(len(sources))]
-    return start_group(requests, sources, [_rows_like(source) for source in sources])
+    return start_group(requests, sources,
+                       [_rows_like(source, rows_by_rank and rows_by_rank[i])
+                        for i, source in enumerate(sources)])
 
 
 def start_alltoall(tensor, splits, name, process_set):

@@ -1,7 +1,8 @@
 """What a DistributedOptimizer gives joiners by itself: parameters and its own state."""
 
-from ringmaster import _core
+from ringmaster import _core, elastic
 from ringmaster.torch.devices import to_host
+from ringmaster.torch.optimizer_options import parameters_of
 
 _givers = {}  # optimizers, by the name of what they give
 
@@ -10,26 +11,30 @@ class GivesState:
     """A part of what joiners get. A TorchState that has the optimizer takes over.
 
     A shutdown() ends that: a worker that comes into a later round has not made the optimizers of
-    the rounds before. One that lives on gives its state again when it is used.
+    the rounds before. One that lives on gives its state again when it is used. What is made in a
+    training function that is entered again gives nothing: a joiner makes it only after it has got
+    what there is, and the others make theirs anew.
     """
 
     def _register_state(self):
         self._is_in_a_state = False
+        self._state_name = None
+        if elastic.makes_anew():
+            return
         self._state_name = _free_name("optimizer.%d")
         self._give_state()
 
     def _give_state(self):
         """Under the name that it had. Nothing happens where it gives it already."""
-        if self._is_in_a_state or self._state_name in _givers:
+        if self._state_name is None or self._is_in_a_state or self._state_name in _givers:
             return
-        groups = self.param_groups
 
         def save():
-            parameters = [p.data for group in groups for p in group["params"]]
+            parameters = [p.data for p in parameters_of(self)]
             return to_host([parameters, self.state_dict()])
 
         def load(saved):
-            for parameter, data in zip((p for g in groups for p in g["params"]), saved[0]):
+            for parameter, data in zip(parameters_of(self), saved[0]):
                 parameter.data.copy_(data)
             self.load_state_dict(saved[1])
 
@@ -42,7 +47,7 @@ class GivesState:
         if state is None:
             return
         self._is_in_a_state = True
-        if _givers.get(self._state_name) is self:
+        if self._state_name and _givers.get(self._state_name) is self:
             del _givers[self._state_name]
             _core.unregister_state(self._state_name)
 

@@ -4,6 +4,7 @@ import os
 
 import torch
 import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
 import ringmaster.torch as rm
@@ -82,6 +83,18 @@ def test_several_backward_passes_make_one_step():
         (loss_of(reference, [30 + r]) / size).backward()
     plain.step()
     same(model, reference)
+
+
+def test_a_hook_may_wait_for_what_it_begins_in_a_callback():
+    torch.manual_seed(9)
+    wrapped = DistributedDataParallel(torch.nn.Linear(16, 40))
+    wrapped.register_comm_hook(powerSGD_hook.PowerSGDState(None, start_powerSGD_iter=2),
+                               powerSGD_hook.powerSGD_hook)
+    for step in range(5):
+        wrapped.zero_grad()
+        wrapped(X[rank * 5 + step:rank * 5 + step + 4]).sum().backward()
+    everyone = rm.allgather_object([p.grad for p in wrapped.parameters()])
+    assert all(torch.equal(a, b) for other in everyone for a, b in zip(other, everyone[0]))
 
 
 def test_buffers_are_rank_0s():

@@ -129,6 +129,8 @@ class Event:
 stream = Stream()
 torch.cuda.Event = Event
 torch.cuda.current_stream = lambda device=None: stream
+capturing = False
+torch.cuda.is_current_stream_capturing = lambda: capturing
 torch.cuda.current_device = lambda: 0
 
 

@@ -34,15 +34,33 @@ def test_modules_are_those_of_ringmaster():
         assert hasattr(importlib.import_module("horovod." + name), has), name
 
 
+def test_a_communicator_has_all_ranks():
+    for others in (ranks[::-1], ranks[1:]) if size > 1 else ():
+        hvd.shutdown()
+        expect(ValueError, lambda: hvd.init(others), "not the list of all ranks")
+    hvd.shutdown()
+    hvd.init(ranks)
+    assert (hvd.rank(), hvd.size()) == (rank, size)
+
+
 def test_a_handle_is_an_integer():
     handles = [allreduce_async(torch.ones(2), op=hvd.Sum, name="h%d" % i) for i in range(3)]
     assert len({int(handle) for handle in handles}) == 3 and isinstance(handles[0], int)
-    by_number = {int(handle): handle for handle in handles}
-    for number in by_number:
+    for number in {handle: int(handle) for handle in handles}.values():
         assert synchronize(number).tolist() == [size, size]
     assert hvd.poll(handles[0])
     expect(ValueError, lambda: synchronize(handles[0]), "already")
     expect(ValueError, lambda: synchronize(123456789), "123456789")
+    alone = [int(allreduce_async(torch.ones(2), op=hvd.Sum, name="i%d" % i)) for i in range(3)]
+    group = int(hvd.grouped_allreduce_async([torch.ones(1)] * 2, op=hvd.Sum, name="group"))
+    assert [type(number) for number in alone] == [int] * 3
+    for number in alone:  # whose objects are gone
+        while not hvd.poll(number):
+            pass
+        assert synchronize(number).tolist() == [size, size]
+        expect(ValueError, lambda: synchronize(number), str(number))
+    assert [part.item() for part in synchronize(group)] == [size, size]
+    int(hvd.broadcast_async(torch.ones(1), 0))  # shutdown() ends that it is kept
     assert synchronize(hvd.broadcast_async(torch.ones(1) * rank, 1)).item() == 1
 
 

@@ -83,6 +83,20 @@ def test_the_input_is_read_when_the_current_stream_has_made_it():
     assert rm.synchronize(handle).tolist() == [5.0 * size]
 
 
+def test_a_collective_is_no_part_of_a_graph():
+    tensor = on_gpu([1.0])
+    fake_cuda.capturing = True
+    try:
+        rm.allreduce_async_(tensor, op=rm.Sum, name="captured")
+    except ValueError as error:
+        assert "can't be captured in a CUDA graph" in str(error)
+    else:
+        raise AssertionError("not refused")
+    finally:
+        fake_cuda.capturing = False
+    assert rm.allreduce(tensor, op=rm.Sum).tolist() == [size]
+
+
 def test_memories_that_differ_are_one_error_on_every_rank():
     try:
         rm.allreduce(on_gpu([1.0]) if rank == 0 else torch.ones(1), name="where")

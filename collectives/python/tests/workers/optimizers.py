@@ -1,5 +1,6 @@
 """The gradient of a step is the mean over all samples, however they are divided and bucketed."""
 
+import functools
 import warnings
 
 import torch
@@ -47,6 +48,82 @@ def test_an_epoch_equals_one_process(**options):
         assert sampler.last_settled.own == own
     same(model, reference)
     assert sampler.epoch == 1
+
+
+def shares(model):
+    """The mean over the ranks' samples, for a process that has them all."""
+    return sum(loss_of(model, [r, size + r]) for r in range(size)) / size
+
+
+def test_what_is_unfrozen_or_added_later_is_reduced_too():
+    for passes in (1, 2):
+        models = [make()[0] for _ in range(2)]
+        for model in models:
+            model[0].weight.requires_grad_(False)
+            model.extra = torch.nn.Parameter(torch.zeros(1))
+        (model, mine), (reference, plain) = [
+            (one, torch.optim.SGD([p for name, p in one.named_parameters() if name != "extra"],
+                                  lr=0.1)) for one in models]
+        mine = rm.DistributedOptimizer(mine, backward_passes_per_step=passes)
+        for step in range(6):
+            if step == 2:
+                model[0].weight.requires_grad_(True)
+                reference[0].weight.requires_grad_(True)
+            if step == 3:
+                mine.add_param_group({"params": [model.extra]})
+                plain.add_param_group({"params": [reference.extra]})
+            mine.zero_grad()
+            plain.zero_grad()
+            for _ in range(passes):
+                (loss_of(model, [rank, size + rank]) + model.extra * rank).sum().backward()
+                (shares(reference) + reference.extra * (size - 1) / 2).sum().backward()
+            mine.step()
+            plain.step()
+        assert reference.extra.item() or size == 1
+        same(model, reference)
+
+
+def test_what_is_unfrozen_later_is_combined_by_adasum_too():
+    model, _ = make()
+    model[0].weight.requires_grad_(False)
+    optimizer = rm.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), op=rm.Adasum)
+    for step in range(3):
+        model[0].weight.requires_grad_(step > 0)
+        optimizer.zero_grad()
+        loss_of(model, [rank, size + rank]).backward()
+        optimizer.step()
+    same(model, model)
+
+
+def test_what_is_frozen_later_stays_as_it_is():
+    model, _ = make()
+    optimizer = rm.DistributedOptimizer(
+        torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.5))
+    for step in range(4):
+        if step == 2:
+            model[0].weight.requires_grad_(False)
+            model[0].weight.grad = None
+            before = model[0].weight.detach().clone()
+        optimizer.zero_grad(set_to_none=True)
+        loss_of(model, [rank, size + rank]).backward()
+        optimizer.step()
+    assert torch.equal(model[0].weight, before), (model[0].weight, before)
+
+
+def test_optimizers_of_the_same_parameters_can_follow_each_other():
+    model, _ = make()
+    reference, _ = make()
+    pairs = [(rm.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=rate)),
+              torch.optim.SGD(reference.parameters(), lr=rate)) for rate in (0.1, 0.2)]
+    for mine, plain in pairs[::-1] + pairs:  # also an older one once more
+        for _ in range(2):
+            mine.zero_grad()
+            loss_of(model, [rank, size + rank]).backward()
+            mine.step()
+            plain.zero_grad()
+            shares(reference).backward()
+            plain.step()
+    same(model, reference)
 
 
 def test_the_step_at_an_epochs_end_is_made_by_ranks_without_a_sample_too():
@@ -171,6 +248,27 @@ def test_a_scheduler_works_on_it():
     optimizer.step()
     scheduler.step()
     assert optimizer.param_groups[0]["lr"] == 0.05
+
+
+def test_a_scheduler_that_was_made_before_it_hides_no_step():
+    for op in (rm.Average, rm.Adasum):
+        model, plain = make()
+        scheduler = torch.optim.lr_scheduler.StepLR(plain, 1, gamma=0.5)
+        plain.zero_grad = functools.partial(plain.zero_grad, set_to_none=True)
+        optimizer = rm.DistributedOptimizer(plain, op=op)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            for rate in (0.1, 0.05):
+                assert optimizer.param_groups[0]["lr"] == rate
+                loss_of(model, [rank]).backward()
+                optimizer.step()
+                scheduler.step()
+                optimizer.zero_grad()
+        assert not seen, [str(warning.message) for warning in seen]
+        same(model, model)
+        optimizer.load_state_dict(optimizer.state_dict())  # makes new groups
+        scheduler.step()
+        assert optimizer.param_groups[0]["lr"] == 0.0125
 
 
 before = rm.last_step().step if rm.last_step() else 0

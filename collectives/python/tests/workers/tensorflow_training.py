@@ -12,6 +12,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 from expected_errors import expect
+from ringmaster import _core
 
 tf.get_logger().setLevel("ERROR")
 hvd.init()
@@ -201,7 +202,7 @@ def test_fit():
     first = 0.01 * size * (1 / 8 * (size - 1) + 1) / size
     np.testing.assert_allclose(rates.rates[0], first, rtol=1e-4)
     np.testing.assert_allclose(rates.rates[7], 0.01 * size, rtol=1e-4)
-    np.testing.assert_allclose(rates.rates[-1], 0.01 * size * 0.01, rtol=1e-4)
+    np.testing.assert_allclose(rates.rates[-1], 0.01 * size, rtol=1e-4)
     path = os.path.join(folder, "model-%d.keras" % rank)
     model.save(path)
     loaded = hvd_keras.load_model(path)
@@ -210,6 +211,35 @@ def test_fit():
     same_on_all(loaded.weights)
     alone = keras.models.load_model(path)  # needs nothing of ours
     assert not hasattr(alone.optimizer, "_ringmaster_reduction")
+
+
+def test_the_warm_up_takes_the_size_that_the_step_began_with():
+    """Else ranks that hear of a fault before a batch and after it go on with different rates."""
+    warmup = hvd_keras.callbacks.LearningRateWarmupCallback(0.3, warmup_epochs=5,
+                                                            steps_per_epoch=10)
+    before, size_now = warmup.multiplier(2), _core.size
+    _core.size = lambda: size_now() + 1
+    try:
+        assert warmup.multiplier(2) == before, (warmup.multiplier(2), before)
+    finally:
+        _core.size = size_now
+
+
+def test_a_constant_multiplier_counts_from_its_start_epoch():
+    model = model_of(0)
+    model.compile(keras.optimizers.SGD(0.25), "mse")
+    for staircase, rates in ((True, [0.25, 1.0, 0.5, 0.25, 0.25]),
+                             (False, [0.25, 0.5**0.5, 0.5**1.5, 0.5**2.5, 0.5**2.5])):
+        model.optimizer.learning_rate = 0.25
+        schedule = hvd_keras.callbacks.LearningRateScheduleCallback(
+            1.0, 0.5, start_epoch=1, end_epoch=4, staircase=staircase, steps_per_epoch=2)
+        schedule.set_model(model)
+        for epoch, rate in enumerate(rates):
+            schedule.on_epoch_begin(epoch)
+            for batch in range(2):
+                schedule.on_train_batch_begin(batch)
+            np.testing.assert_allclose(float(tf.convert_to_tensor(model.optimizer.learning_rate)),
+                                       rate, rtol=1e-6)
 
 
 def test_best_model_checkpoint():
@@ -227,6 +257,23 @@ def test_partial_optimizer():
     model.compile(hvd_keras.PartialDistributedOptimizer(keras.optimizers.SGD(0.1),
                                                         local_layers=[local]), "mse")
     model.fit(*data(), batch_size=8, epochs=1, verbose=0)
+    same_on_all(model.layers[0].weights)
+    if size > 1:
+        everyone = hvd.allgather_object(local.get_weights()[0].tolist())
+        assert everyone[0] != everyone[1]
+
+
+def test_registered_local_variables():
+    local = keras.layers.Dense(4)
+    model = model_of(rank, local)
+    optimizer = hvd_keras.DistributedOptimizer(keras.optimizers.SGD(0.1))
+    for variable in local.trainable_weights:
+        optimizer.register_local_var(variable)
+    expect(ValueError, lambda: optimizer.register_local_var("kernel"), "var: is a str")
+    model.compile(optimizer, "mse")
+    model.fit(*data(), batch_size=8, epochs=1, verbose=0, callbacks=[
+        hvd_keras.callbacks.BroadcastGlobalVariablesCallback(
+            0, local_variables=local.trainable_weights)])
     same_on_all(model.layers[0].weights)
     if size > 1:
         everyone = hvd.allgather_object(local.get_weights()[0].tolist())
@@ -260,6 +307,15 @@ def test_sync_batch_normalization():
     model.fit(*data(), batch_size=8, epochs=1, verbose=0)
     same_on_all(model.weights)
     model.predict(data()[0], verbose=0)
+
+
+def test_metrics_whose_names_keras_has_numbered_belong_together_by_their_order():
+    # As on a survivor that has made more metrics than a joiner. "auc_10" sorts before "auc_9".
+    names = ("auc_9", "auc_10") if rank == 0 else ("auc", "auc_1")
+    logs = dict(zip(names, (float(rank), 10.0 + rank)), loss=1.0)
+    hvd_keras.callbacks.MetricAverageCallback().on_epoch_end(0, logs)
+    mean = (size - 1) / 2
+    assert logs == dict(zip(names, (mean, 10 + mean)), loss=1.0), logs
 
 
 def test_horovods_modules():

@@ -15,7 +15,8 @@ from torch.distributed import distributed_c10d as c10d
 
 from ringmaster import _core, elastic
 from ringmaster.torch.distributed.exact_mean import begin_again
-from ringmaster.torch.distributed.process_group import NAME, ProcessGroup, agreed, group_of
+from ringmaster.torch.distributed.process_group import (NAME, ProcessGroup, agreed, group_of,
+                                                        number_of_ranks)
 
 _made_with = {}  # arguments of the last init_process_group(), but those that the job knows
 
@@ -40,7 +41,8 @@ class _OwnStore(dist.Store):
 
     def add(self, key, amount):
         if "store_based_barrier" in key:
-            return _core.size()
+            ours = _default_group()
+            return ours.size() if ours is not None else _core.size()
         total = int(self._values.get(key, b"0")) + amount
         self._values[key] = str(total).encode()
         return total
@@ -76,7 +78,8 @@ def _rendezvous(url, **_):
                          "start the script with `ringmaster run`, not with torchrun"
                          % os.environ["WORLD_SIZE"])
     _store = _OwnStore()
-    yield _store, rank, size
+    everyone = ProcessGroup()  # within a step it may mean others than those of this moment
+    yield _store, everyone.rank(), everyone.size()
 
 
 def _create(options, _pg_options=None):
@@ -100,7 +103,7 @@ def _wrap_init(original):
             return original(*args, **options)
         before = _default_group()
         if before is not None:
-            if before.view == _core.view().number:
+            if before.view == number_of_ranks():
                 return None  # again is a no-op, as with ringmaster.init()
             dist.destroy_process_group()
         given.update(backend=NAME, init_method=NAME + "://", store=None)
@@ -133,7 +136,7 @@ def _follow_the_world():
     """As elastic.run enters the training function: the groups are those of the world of now."""
     begin_again()
     ours = _default_group()
-    if ours is None or ours.view == _core.view().number:
+    if ours is None or ours.view == number_of_ranks():
         return
     dist.init_process_group(**_made_with)
 

@@ -13,6 +13,7 @@ import torch.distributed as dist
 
 from ringmaster import _core, _in_flight, _library
 from ringmaster._library import Request
+from ringmaster.elastic import is_running
 from ringmaster.errors import HostsUpdatedInterrupt, RootLostError
 from ringmaster.process_sets import add_process_set, global_process_set
 from ringmaster.reductions import Average, Max, Min, Product, Sum
@@ -35,22 +36,39 @@ class WorldChangedError(HostsUpdatedInterrupt):
     another number of ranks, or its source is gone. All ranks that took part raise it; elastic.run
     then enters the training function again.
     """
+    within_step = True
 
     def __init__(self, message):
         super().__init__(skip_sync=True)
         self.args = (message,)
 
 
+def _counts_by_steps():
+    """Whether ranks are those of a step's beginning. In a script that ends no steps they are those
+    of the moment: else they would be for ever those of who was there at its beginning.
+    """
+    return not _core.is_joining() and (is_running() or _core.ends_steps())
+
+
+def number_of_ranks():
+    """The number of the view that ranks and sizes of groups are of."""
+    return _core.library().rm_step_epoch() if _counts_by_steps() else _core.view().number
+
+
 class ProcessGroup(dist.ProcessGroup):
-    """All ranks, or those of a process set. Rank and size are those of this moment."""
+    """All ranks, or those of a process set.
+
+    Rank and size are those that the group's calls mean, because torch.distributed itself decides by
+    rank() who is a call's root: a fault within a step does not move them.
+    """
 
     def __init__(self, process_set=global_process_set):
         self.process_set = process_set
-        self.view = _core.view().number
+        self.view = number_of_ranks()
         self._works = weakref.WeakValueDictionary()  # by name
         self._kept = collections.deque(maxlen=KEPT_WORKS)
         # Of a process set: its workers by their ranks in it, as of the step that began with this view.
-        self._members = self._workers_now() if process_set.number() else ()
+        self._members = self._workers_at_first() if process_set.number() else ()
         self._members_of = None
         self._group_name = NAME
         super().__init__(self.rank(), self.size())
@@ -58,10 +76,16 @@ class ProcessGroup(dist.ProcessGroup):
     # ---- Who
 
     def rank(self):
-        return self.process_set.rank() if self.process_set.number() else _core.rank()
+        """-1 on a worker that is not in the group."""
+        if not _counts_by_steps():
+            return self.process_set.rank() if self.process_set.number() else _core.rank()
+        workers, me = self._workers_of_calls(), _core.name_of(_core.SELF)
+        return workers.index(me) if me in workers else -1
 
     def size(self):
-        return self.process_set.size() if self.process_set.number() else _core.size()
+        if not _counts_by_steps():
+            return self.process_set.size() if self.process_set.number() else _core.size()
+        return len(self._workers_of_calls())
 
     # For C++, in versions of torch that ask.
     getRank = rank
@@ -81,6 +105,13 @@ class ProcessGroup(dist.ProcessGroup):
     getGroupName = group_name.fget
 
     getBackendName = _get_backend_name = name
+
+    def _get_backend(self, device):
+        """Newer versions of torch ask what is behind a group for a kind of device, to learn from its
+        attributes what it can do beyond the calls that all have: nothing.
+        """
+        del device
+        return self
 
     def new_group(self, ranks, timeout=None, backend=None, pg_options=None, group_name=None,
                   group_desc=None):
@@ -109,7 +140,7 @@ class ProcessGroup(dist.ProcessGroup):
     def reduce(self, tensors, opts=None):
         """Only the root has the result."""
         tensor, = tensors
-        root = self.rank() == opts.rootRank
+        root = self._is_root(opts.rootRank, "dst")
         names = self._names("reduce", 1)
         handle = starting.start_allreduces([tensor], names, _op_of(opts), 1.0, 1.0,
                                            self.process_set)
@@ -135,19 +166,23 @@ class ProcessGroup(dist.ProcessGroup):
                              for output, source in zip(outputs, inputs)], outputs)
 
     def _scatter_reduced(self, output, rows, opts):
+        rows_by_rank = []
         names = self._names("reduce_scatter", 1)
         handle = starting.start_reducescatters([rows], names, _op_of(opts), 1.0, 1.0,
-                                               self.process_set)
-        return self._work(names[0], handle, [output], lambda results: _fill(output, results[0]))
+                                               self.process_set, [rows_by_rank])
+
+        def finish(results):
+            # With fewer ranks the rows are shared out anew, and what comes here is another one.
+            _check_ranks(len(rows_by_rank), len(rows))
+            _fill(output, results[0])
+
+        return self._work(names[0], handle, [output], finish)
 
     # ---- Copies
 
     def broadcast(self, tensors, opts=None):
         tensor, = tensors
-        rank = opts.rootRank if opts is not None else 0
-        if not 0 <= rank < self.size():
-            raise ValueError("src: is %d, must be 0 to %d" % (rank, self.size() - 1))
-        root = self._worker_at(rank)
+        root = self._worker_at(opts.rootRank if opts is not None else 0, "src")
         names = self._names("broadcast", 1)
         handle = starting.start_broadcast(tensor, root, names[0], self.process_set)
         return self._work(names[0], _OtherMayGo(handle), tensors)
@@ -156,15 +191,20 @@ class ProcessGroup(dist.ProcessGroup):
         del opts
         targets, = outputs
         source, = inputs
-        return self._gather(targets, source, "allgather")
+        return self._gather(targets, source, "allgather", len(targets))
 
-    def _gather(self, targets, source, kind):
+    def _gather(self, targets, source, kind, room):
+        """`targets`: None where nobody wants the result. `room`: for how many ranks somebody has
+        room; None: not known.
+        """
         rows = []
         names = self._names(kind, 1)
         handle = starting.start_allgathers([source.detach().reshape(-1)], names, self.process_set,
                                            [rows])
 
         def finish(results):
+            if room is not None:  # also where nothing is filled: all ranks raise it, or none
+                _check_ranks(len(rows), room)
             if targets is not None:
                 _fill_all(targets, results[0], rows)
 
@@ -177,9 +217,10 @@ class ProcessGroup(dist.ProcessGroup):
         return self._work(names[0], handle, [output], lambda results: _fill(output, results[0]))
 
     def allgather_coalesced(self, outputs, inputs, opts=None):
-        """`outputs`: for each input a list with a tensor for each rank."""
-        return self._all_of([self.allgather([targets], [source], opts)
-                             for targets, source in zip(outputs, inputs)], outputs)
+        """`outputs`: for each rank a list with a tensor for each input."""
+        self._check_parts("output_tensor_lists", outputs)
+        return self._all_of([self.allgather([[of_rank[i] for of_rank in outputs]], [source], opts)
+                             for i, source in enumerate(inputs)], outputs)
 
     def allgather_into_tensor_coalesced(self, outputs, inputs, opts=None):
         return self._all_of([self._allgather_base(output, source, opts)
@@ -188,29 +229,42 @@ class ProcessGroup(dist.ProcessGroup):
     def gather(self, outputs, inputs, opts=None):
         """Only the root has the result."""
         source, = inputs
-        return self._gather(outputs[0] if self.rank() == opts.rootRank else None, source, "gather")
+        if self._is_root(opts.rootRank, "dst"):
+            return self._gather(outputs[0], source, "gather", len(outputs[0]))
+        return self._gather(None, source, "gather", self._room_at_root())
 
     def scatter(self, outputs, inputs, opts=None):
         output, = outputs
-        parts = inputs[0] if self.rank() == opts.rootRank else []
-        if parts:
+        parts = []
+        if self._is_root(opts.rootRank, "src"):
+            parts, = inputs
             self._check_parts("scatter_list", parts)
-        return self._exchange("scatter", [output], parts, [output if r == opts.rootRank else None
-                                                           for r in range(self.size())])
+        name, handle = self._start_exchange("scatter", parts, output.dtype)
+
+        def finish(result):
+            values, _ = result  # the root's alone: the others have sent nothing
+            if not len(values) and output.numel():
+                raise WorldChangedError("rank %d, which was to scatter, is gone" % opts.rootRank)
+            _fill(output, values)
+
+        return self._work(name, handle, [output], finish)
 
     def alltoall(self, outputs, inputs, opts=None):
         del opts
         self._check_parts("input_tensor_list", inputs)
-        return self._exchange("alltoall", outputs, inputs, outputs)
+        name, handle = self._start_exchange("alltoall", inputs, outputs[0].dtype)
+        return self._work(name, handle, outputs,
+                          lambda result: _fill_all(outputs, result[0], result[1].tolist()))
 
     def alltoall_base(self, output, source, output_splits, input_splits, opts=None):
         del opts
-        if not input_splits and source.shape[0] % self.size():
+        ranks = self.size()
+        if not input_splits and source.shape[0] % ranks:
             raise ValueError("input: has %d rows, must be divisible by the %d ranks or have "
-                             "input_split_sizes" % (source.shape[0], self.size()))
+                             "input_split_sizes" % (source.shape[0], ranks))
+        splits = list(input_splits) or [source.shape[0] // ranks] * ranks
         name, = self._names("alltoall_base", 1)
-        handle = starting.start_alltoall(source, list(input_splits) or None, name,
-                                         self.process_set)
+        handle = starting.start_alltoall(source, splits, name, self.process_set)
 
         def finish(result):
             rows, received = result
@@ -222,28 +276,42 @@ class ProcessGroup(dist.ProcessGroup):
 
         return self._work(name, handle, [output], finish)
 
-    def _exchange(self, kind, results, sends, sources):
-        """Tensors of any shapes: `sends` by rank, and what comes from each rank into `sources`."""
+    def _start_exchange(self, kind, sends, dtype):
+        """Tensors of any shapes, by rank; none: nothing is sent. Returns name and handle."""
         flat = [part.detach().reshape(-1) for part in sends]
-        source = torch.cat(flat) if flat else torch.empty(0, dtype=results[0].dtype)
+        source = torch.cat(flat) if flat else torch.empty(0, dtype=dtype)
         splits = [part.numel() for part in flat] or [0] * self.size()
         name, = self._names(kind, 1)
-        handle = starting.start_alltoall(source, splits, name, self.process_set)
-        return self._work(name, handle, results,
-                          lambda result: _fill_all(sources, result[0], result[1].tolist()))
+        return name, starting.start_alltoall(source, splits, name, self.process_set)
 
     def _check_parts(self, field, parts):
-        if len(parts) != self.size():
+        size = self.size()
+        if len(parts) != size:
             raise ValueError("%s: has %d tensors, must have one for each of %d ranks"
-                             % (field, len(parts), self.size()))
+                             % (field, len(parts), size))
+
+    def _room_at_root(self):
+        """For how many ranks the root of a gather has room; None: for those of a moment that only
+        the root knows.
+        """
+        return self.size() if _counts_by_steps() else None
 
     def gather_single(self, output, source, opts=None):
         """gather() into one tensor; what the others give as `output` is left alone."""
-        root = self.rank() == opts.rootRank
+        root = self._is_root(opts.rootRank, "dst")
+        room = self._room_at_root()
+        rows = []
         names = self._names("gather_single", 1)
-        handle = starting.start_allgathers([source.detach().reshape(-1)], names, self.process_set)
-        return self._work(names[0], handle, [output] if root else [],
-                          lambda results: _fill(output, results[0]) if root else None)
+        handle = starting.start_allgathers([source.detach().reshape(-1)], names, self.process_set,
+                                           [rows])
+
+        def finish(results):
+            if room is not None:
+                _check_ranks(len(rows), room)
+            if root:
+                _fill(output, results[0])
+
+        return self._work(names[0], handle, [output] if root else [], finish)
 
     # Names of newer versions of torch.
     all_gather_single = _allgather_base
@@ -269,7 +337,7 @@ class ProcessGroup(dist.ProcessGroup):
                                   "from a rank that is named")
 
     def _transfer(self, start, tensor, rank, field, tag):
-        """`rank`: of the group, as of the beginning of this step."""
+        """`rank`: of the group, also in a script that ends no steps as of the first one."""
         workers = self._workers_of_step()
         me = _core.worker_at(_core.SELF)
         if not 0 <= rank < len(workers) or workers[rank] == me:
@@ -280,17 +348,20 @@ class ProcessGroup(dist.ProcessGroup):
         return self._keep(Work(handle, [tensor]))
 
     def _workers_of_step(self):
-        """The group's workers, by their ranks in it."""
-        workers = _core.step_workers()
-        step = _core.step_view().number
+        """The group's workers, by what their ranks mean in this step's calls. A joiner enters
+        first.
+        """
+        _core.enter()
+        workers = _core.workers_of_calls()
         if not self.process_set.number():
             return workers
+        step = _core.library().rm_step_epoch()
         if self._members_of != step:
             # A set only loses members. Who is let in again is in none, though its name is the same;
             # what the set has after a fault within the step is not what the step began with.
-            now = self._workers_now()
-            members = now if _core.view().number == step else self._members
-            self._members = [worker for worker in workers if worker in members]
+            now = self._workers_now() if _core.view().number == step else self._members
+            self._members = [worker for worker in workers
+                             if worker in now and worker in self._members]
             self._members_of = step
         return self._members
 
@@ -301,9 +372,26 @@ class ProcessGroup(dist.ProcessGroup):
             if _core.view().number == before:
                 return workers
 
-    def _worker_at(self, rank):
-        """The name of the worker with this rank in the group."""
-        return _core.worker_at(self.process_set.ranks[rank] if self.process_set.number() else rank)
+    def _workers_at_first(self):
+        """Who the ranks meant with which the set has just been added: the same on all ranks."""
+        workers = _core.workers_of_calls()
+        return [workers[rank] for rank in self.process_set.ranks_when_added()]
+
+    def _workers_of_calls(self):
+        """Which worker a rank of the group means in a collective."""
+        if _counts_by_steps() or _core.is_joining():
+            return self._workers_of_step()
+        return self._workers_now()
+
+    def _worker_at(self, rank, field):
+        """The worker that this rank of the group means in a collective."""
+        workers = self._workers_of_calls()
+        if not 0 <= rank < len(workers):
+            raise ValueError("%s: is %d, must be 0 to %d" % (field, rank, len(workers) - 1))
+        return workers[rank]
+
+    def _is_root(self, rank, field):
+        return self._worker_at(rank, field) == _core.worker_at(_core.SELF)
 
     # ---- Others
 
@@ -405,6 +493,11 @@ def _op_of(opts):
                      % wanted)
 
 
+def _check_ranks(took_part, room):
+    if took_part != room:
+        raise WorldChangedError("%d ranks took part, there is room for %d" % (took_part, room))
+
+
 def _fill(target, values):
     if target.numel() != values.numel():
         raise WorldChangedError("the ranks that took part have given %d elements, there is room "
@@ -414,9 +507,7 @@ def _fill(target, values):
 
 def _fill_all(targets, values, lengths):
     """`values`: of all ranks one after the other. A target of None takes nothing."""
-    if len(targets) != len(lengths):
-        raise WorldChangedError("%d ranks took part, there is room for %d"
-                                % (len(lengths), len(targets)))
+    _check_ranks(len(lengths), len(targets))
     for target, part in zip(targets, values.split(lengths)):
         if target is not None:
             _fill(target, part)

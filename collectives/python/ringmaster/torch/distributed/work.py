@@ -71,7 +71,7 @@ class Work(_TorchWork):
         return list(self._tensors)
 
     def get_future(self):
-        """A torch.futures.Future of result(). A thread of its own completes it."""
+        """A torch.futures.Future of result(). Another thread completes it."""
         with self._lock:
             if self._future is None:
                 self._future = torch.futures.Future()
@@ -90,22 +90,29 @@ class Work(_TorchWork):
 
 
 class _Completer:
-    """One thread of the process that waits for works whose future somebody has, in their order."""
+    """Threads of the process that wait for works whose future somebody has, each in their order.
 
-    _works = queue.SimpleQueue()
-    _thread = None
+    The first one is for what scripts ask for. A callback of a future, which runs in it, may ask for
+    another work and wait for its future (PyTorch's PowerSGD does): the second one is for those that
+    the first one's callbacks ask for, and so on.
+    """
+
+    _works = []  # queues, one for each thread
     _starting = threading.Lock()
+    _here = threading.local()
 
     @classmethod
     def complete(cls, work):
-        cls._works.put(work)
+        number = getattr(cls._here, "number", -1) + 1
         with cls._starting:
-            if cls._thread is None:
-                cls._thread = threading.Thread(target=cls._run, name="ringmaster-futures",
-                                               daemon=True)
-                cls._thread.start()
+            if number == len(cls._works):
+                cls._works.append(queue.SimpleQueue())
+                threading.Thread(target=cls._run, args=(number,), name="ringmaster-futures",
+                                 daemon=True).start()
+        cls._works[number].put(work)
 
     @classmethod
-    def _run(cls):
+    def _run(cls, number):
+        cls._here.number = number
         while True:
-            cls._works.get().fulfil()
+            cls._works[number].get().fulfil()

@@ -1,0 +1,90 @@
+// One training process in its job: ties the engine to the sidecar and to the user's calls.
+//
+// This class has the user's calls. What engine and sidecar say to each other goes through
+// SidecarLink.
+//
+// Thread rule: any thread.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "collectives/elastic/device_check.h"
+#include "collectives/elastic/engine_host.h"
+#include "collectives/elastic/options.h"
+#include "collectives/elastic/ping_facts.h"
+#include "collectives/elastic/rank_timeline.h"
+#include "collectives/elastic/sidecar_link.h"
+#include "collectives/elastic/step_changes.h"
+#include "collectives/engine/engine.h"
+#include "ringmaster/ringmaster.h"
+
+namespace ringmaster::elastic {
+
+class TrainingProcess {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Starts this worker. Returns when a bootstrapping worker is in the first view, or is a joiner
+  // because the job has begun without it; when the sidecar has said that the worker is a joiner;
+  // when a standby is promoted; or when all processes that an MPI launcher has started are here.
+  static Status Start(const WorkerOptions& options, engine::StateRegistry* state,
+                      Clock::time_point deadline, std::unique_ptr<TrainingProcess>* out);
+  ~TrainingProcess();
+
+  // Lets a joiner into a view; does nothing for a worker that is in one.
+  Status Enter(Clock::time_point deadline);
+  // Called first by every collective: lets a joiner enter.
+  Status EnsureEntered();
+  Status Submit(const std::shared_ptr<engine::Operation>& operation) {
+    return Submit({&operation, 1});
+  }
+  // Submits all of them at once, or none.
+  Status Submit(std::span<const std::shared_ptr<engine::Operation>> operations);
+  Status StepEnd(rm_step_info* info);
+  // All ranks of the view agree on the shutdown. This worker then rests, if there are others: it
+  // stays in the view until the script begins again or the process ends.
+  Status Shutdown(Clock::time_point deadline);
+  // Whether there are other ranks, or could be, with which a shutdown has to be agreed on.
+  bool AgreesWithOthers() const { return host_.endpoint() != nullptr && info().entered; }
+  // Ends the rest: all ranks agree to begin again. RM_ERR_SHUTDOWN: the job is over, and there is
+  // no way back.
+  Status Wake(Clock::time_point deadline);
+  // The process of a worker that rests is about to end with success. RM_ERR_DROPPED: others may
+  // have begun again without it.
+  Status Finish(Clock::time_point deadline);
+
+  bool joining() const;
+  // What is known of the view, its members and the process sets.
+  const engine::EngineInfo& info() const { return host_.engine()->info(); }
+  // For a joiner: the number of the next process set that its script adds.
+  int CountSet() { return ++counted_sets_; }
+  // Waits until the operation is done. False: the deadline passed.
+  bool Await(const engine::Operation& operation, Clock::time_point deadline);
+  void Report(const std::string& name, double value) { facts_.Report(name, value); }
+  // RM_ERR_INVALID: a timeline is being written already, or there can be no such file.
+  Status StartTimeline(const std::string& path) { return timeline_.Start(path, info()); }
+
+ private:
+  TrainingProcess(const WorkerOptions& options, engine::StateRegistry* state);
+  Status Begin(Clock::time_point deadline);
+  Status StartWithSidecar(Clock::time_point deadline);
+  Status StartWithoutSidecar(Clock::time_point deadline);
+  // The worker is in a view. Its first step counts changes from this one.
+  void Entered();
+
+  const WorkerOptions options_;
+  DeviceCheck devices_;
+  PingFacts facts_;
+  EngineHost host_;
+  SidecarLink sidecar_;
+
+  std::atomic<int> counted_sets_{0};
+  std::once_flag remarked_;
+  RankTimeline timeline_;
+  StepChanges changes_;
+};
+
+}  // namespace ringmaster::elastic

@@ -1,0 +1,2 @@
+from ringmaster.data_loaders import (AsyncDataLoaderMixin as AsyncDataLoaderMixin,
+                                     BaseDataLoader as BaseDataLoader)

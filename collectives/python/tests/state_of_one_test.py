@@ -1,0 +1,262 @@
+"""What a worker's state keeps, restores and gives to joiners, in a world of one."""
+
+import copy
+import ctypes
+import gc
+import mmap
+import pickle
+
+import pytest
+import torch
+
+import ringmaster.torch as rm
+from ringmaster import _core
+
+
+def test_StepsAreCountedAndEndedOnce(world):
+    model = torch.nn.Linear(2, 1)
+    optimizer = rm.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+    state = rm.elastic.TorchState(model=model, optimizer=optimizer, batch=0)
+    counts = []
+
+    @rm.elastic.run(in_place=True)
+    def in_place(state):
+        for _ in range(3):
+            model(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+            counts.append(rm.last_step().step)
+            state.commit()
+            assert rm.last_step().step == counts[-1]
+
+    @rm.elastic.run
+    def horovod(state):
+        for _ in range(3):
+            model(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+            assert rm.last_step().step == counts[-1]  # only commit() ends a step here
+            state.commit()
+            counts.append(rm.last_step().step)
+
+    in_place(state)
+    horovod(state)
+    first = counts[0]
+    assert counts == list(range(first, first + 6))
+
+
+def test_CommitAndRestoreGoBackToTheLastCommit(world):
+    model = torch.nn.Linear(2, 1)
+    state = rm.elastic.TorchState(model=model, batch=1)
+    kept = model.weight.detach().clone()
+    state.commit()
+    state.batch = 2
+    model.weight.data.zero_()
+    state.restore()
+    assert state.batch == 1 and torch.equal(model.weight, kept)
+
+
+def test_CommitCopiesIntoTheMemoryOfTheLastCopy(world):
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    state = rm.elastic.TorchState(model=model, optimizer=optimizer, last=torch.zeros(1))
+    kept = state._kept_parts["model"]
+    places = {name: tensor.data_ptr() for name, tensor in kept.items()}
+    metadata = dict(kept._metadata)
+
+    def step():
+        optimizer.zero_grad()
+        # Cubed: the sum of what BatchNorm1d returns is the same whatever the weights are.
+        model(torch.randn(3, 2)).pow(3).sum().backward()
+        optimizer.step()
+        state.last += 1
+
+    for _ in range(2):  # the optimizer has momentum since the first step
+        step()
+        state.commit()
+        committed = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
+        step()
+        assert not torch.equal(model[0].weight, committed[0]["0.weight"])
+        optimizer.param_groups[0]["lr"] = 0.2
+        state.restore()
+        assert state.last.item() == int(committed[0]["1.num_batches_tracked"])
+        assert all(torch.equal(now, committed[0][name]) for name, now in model.state_dict().items())
+        now = optimizer.state_dict()
+        assert now["param_groups"] == committed[1]["param_groups"]
+        assert all(torch.equal(part["momentum_buffer"], now["state"][key]["momentum_buffer"])
+                   for key, part in committed[1]["state"].items())
+    kept = state._kept_parts["model"]
+    assert {name: tensor.data_ptr() for name, tensor in kept.items()} == places
+    assert dict(kept._metadata) == metadata
+    state.model = torch.nn.Linear(3, 1)  # nothing fits any more
+    state.commit()
+    state.restore()
+
+
+def test_ASparseTensorOfAStateMayChangeItsNumberOfEntries(world):
+    class Part:
+        def state_dict(self):
+            return {"table": self.table}
+
+        def load_state_dict(self, state):
+            self.table = state["table"]
+
+    part = Part()
+    part.table = torch.eye(2).to_sparse_csr()
+    state = rm.elastic.TorchState(part=part)
+    for table in (torch.ones(2, 2).to_sparse_csr(), torch.ones(2, 2), torch.eye(2).to_sparse()):
+        part.table = table
+        state.commit()
+        part.table = None
+        state.restore()
+        assert part.table.layout == table.layout
+        assert torch.equal(part.table.to_dense(), table.to_dense())
+
+
+def test_JoinersLearnTheVersionsOfAModelsParts(world):
+    model = torch.nn.BatchNorm1d(2)
+    state = rm.elastic.TorchState(model=model)
+    captured = pickle.loads(pickle.dumps(state.capture()))["parts"]["model"]
+    assert captured._metadata == model.state_dict()._metadata
+    assert captured._metadata[""]["version"] == 2
+
+
+def test_AStateThatKeepsNoCopySaysSoWhenItIsToGoBack(world):
+    state = rm.elastic.TorchState(model=torch.nn.Linear(2, 1), batch=1)
+    state.keeps_copy = False
+    state.commit()
+    assert state._kept_parts is None
+    with pytest.raises(RuntimeError, match="keeps_copy is False"):
+        state.restore()
+
+
+def test_APartOfAStateCanBeReplaced(world):
+    state = rm.elastic.TorchState(model=torch.nn.Linear(2, 1), batch=0)
+    state.model = torch.nn.Linear(2, 1)
+    state.commit()
+    kept = state.model.weight.detach().clone()
+    state.model.weight.data.zero_()
+    state.restore()
+    assert torch.equal(state.model.weight, kept)
+
+
+def test_AnInterruptOfTheScriptsOwnSyncsUnlessItSaysNotTo(world):
+    synced = []
+
+    class Mine(rm.elastic.ObjectState):
+
+        def sync(self):
+            synced.append(self.batch)
+            super().sync()
+
+    @rm.elastic.run
+    def train(state):
+        state.batch += 1
+        if state.batch < 3:
+            raise rm.HostsUpdatedInterrupt()
+        return state.batch
+
+    assert train(Mine(batch=0)) == 3
+    assert synced == [0, 1, 2]
+    assert rm.HostsUpdatedInterrupt(True).skip_sync and not rm.HostsUpdatedInterrupt().skip_sync
+
+
+def test_TheLastPassOfAnEpochIsAStepThoughTheScriptStepsAfterTwo(world):
+    model = torch.nn.Linear(1, 1, bias=False)
+    sampler = rm.elastic.ElasticSampler(6, shuffle=False)
+    optimizer = rm.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0),
+                                        backward_passes_per_step=2, sampler=sampler)
+    begun = model.weight.item()
+    for number, own in enumerate(sampler.batches(2)):
+        model(torch.tensor([[float(index)] for index in own])).mean().backward()
+        if number % 2:
+            optimizer.step()
+            optimizer.zero_grad()
+    assert (sampler.epoch, sampler.done) == (1, 6) and rm.last_step().step == 2
+    assert begun - model.weight.item() == pytest.approx(0.5 + 2.5 + 4.5)
+    model(torch.ones(1, 1)).mean().backward()  # the next epoch's first of two begins clean
+    assert model.weight.grad.item() == 1.0
+
+
+def test_ASamplerInAnObjectStateIsHandledAsInATorchState(world):
+    donor, joiner = [rm.elastic.ObjectState(sampler=rm.elastic.ElasticSampler(20, seed=seed), n=seed)
+                     for seed in (1, 2)]
+    stream, sampler = list(donor.sampler), joiner.sampler
+    donor.sampler.record_batch(0, 4)
+    donor.commit()
+    assert donor.sampler.processed_indices == set(stream[:4])
+    joiner.install(pickle.loads(pickle.dumps(donor.capture())))
+    assert joiner.sampler is sampler and joiner.n == 1
+    assert sampler.processed_indices == set(stream[:4])
+
+
+def test_AFunctionThatIsEnteredAgainGoesOnInItsEpoch(world):
+    state = rm.elastic.ObjectState(sampler=rm.elastic.ElasticSampler(20, seed=1))
+    seen = []
+
+    @rm.elastic.run
+    def train(state):
+        state.sampler.set_epoch(0)
+        seen.append(list(state.sampler))
+        if len(seen) == 1:
+            state.sampler.record_batch(0, 4)
+            state.commit()
+            raise rm.HostsUpdatedInterrupt(skip_sync=True)
+
+    train(state)
+    assert len(seen[0]) == 20 and sorted(seen[1]) == sorted(seen[0][4:])
+
+
+def test_WhatATorchStateWasNotGivenIsNone(world):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+    state = rm.elastic.TorchState(optimizer=optimizer)
+    assert state.model is None and rm.elastic.TorchState(n=1).optimizer is None
+    state.commit()
+    state.restore()
+    state.install(state.capture())
+    assert state.model is None and state.optimizer is optimizer
+
+
+def test_TheStateOfAWorkerMakesAnotherEqual(world):
+    def make(seed):
+        torch.manual_seed(seed)
+        model = torch.nn.Linear(2, 1)
+        optimizer = rm.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=seed / 10))
+        sampler = rm.elastic.ElasticSampler(10, seed=seed)
+        for own in sampler.batches(4):
+            optimizer.adopt(None, sampler)
+            optimizer.zero_grad()
+            model(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+            if sampler.remaining <= 6 * seed:
+                break
+        return rm.elastic.TorchState(model=model, optimizer=optimizer, sampler=sampler, n=seed)
+
+    donor, joiner = make(1), make(2)
+    joiner.install(donor.capture())
+    assert torch.equal(donor.model.weight, joiner.model.weight) and joiner.n == 1
+    assert str(joiner.optimizer.state_dict()) == str(donor.optimizer.state_dict())
+    assert joiner.sampler.state_dict() == donor.sampler.state_dict()
+
+
+def test_RunWantsAState(world):
+    with pytest.raises(ValueError, match="state: is a int"):
+        rm.elastic.run(lambda state: None)(3)
+
+
+def test_StateOfMoreThanTwoGibibytesIsLoaded(world, monkeypatch):
+    """The callback gets an address and a size; here only the first page of it has any memory."""
+    loaded = []
+    monkeypatch.setattr(_core, "_providers", {})
+    monkeypatch.setattr(_core, "_sufficient", False)
+    _core.register_state("large", lambda: None, loaded.append)
+    try:
+        saved = pickle.dumps({name: "the state" for name in _core.registered_states()})
+        with mmap.mmap(-1, (2 << 30) + 4096) as large:
+            large[:len(saved)] = saved
+            address = ctypes.addressof(ctypes.c_char.from_buffer(large))
+            status = _core._c_callbacks[1](None, address, len(large))
+            assert status == 0, _core._callback_error._kept
+            del address
+            gc.collect()
+    finally:
+        _core.unregister_state("large")
+    assert loaded == ["the state"]

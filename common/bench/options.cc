@@ -1,0 +1,62 @@
+#include "common/bench/options.h"
+
+#include <map>
+
+namespace ringmaster::bench {
+
+const char* NameOf(Operation operation) {
+  switch (operation) {
+    case Operation::kAllreduce:
+      return "allreduce";
+    case Operation::kAllgather:
+      return "allgather";
+    case Operation::kReducescatter:
+      return "reducescatter";
+    case Operation::kBroadcast:
+      return "broadcast";
+    case Operation::kAlltoall:
+      return "alltoall";
+    case Operation::kBarrier:
+      return "barrier";
+  }
+  return "";
+}
+
+void AddOptions(CLI::App* app, Options* options) {
+  std::map<std::string, Operation> names;
+  for (Operation operation : kOperations) names[NameOf(operation)] = operation;
+  app->add_option("--op", options->operations, "operations, with a comma between (default: all)")
+      ->delimiter(',')
+      ->transform(CLI::CheckedTransformer(names).description(
+          "allreduce,allgather,reducescatter,broadcast,alltoall,barrier"));
+  const auto bytes = [app](const char* name, std::size_t* value, const char* help) {
+    app->add_option(name, *value, help)
+        ->transform(CLI::AsSizeValue(false).description(""))
+        ->check(CLI::Range(std::size_t{4}, std::size_t{1} << 40).description(""))
+        ->type_name("BYTES")
+        ->capture_default_str();
+  };
+  bytes("--min-bytes", &options->min_bytes,
+        "the smallest buffer; each is four times the one before");
+  bytes("--max-bytes", &options->max_bytes, "the largest buffer: 64K, 16M, 1G");
+  app->add_option("--seconds", options->seconds, "for each operation and size")
+      ->check(CLI::Range(0.01, 600.0))
+      ->capture_default_str();
+  app->add_option("--csv", options->csv, "write the figures there, too")->type_name("FILE");
+  bytes("--model-bytes", &options->model_bytes,
+        "gradients of the model whose scaling is predicted");
+  app->add_option("--step-ms", options->step_ms, "how long one step of that model computes")
+      ->check(CLI::Range(0.01, 1e7))
+      ->capture_default_str();
+  app->add_option("--servers", options->servers, "parameter servers to compare with")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+}
+
+std::string WhatIsWrong(const Options& options) {
+  if (options.min_bytes <= options.max_bytes) return "";
+  return "--min-bytes " + std::to_string(options.min_bytes) + " is more than --max-bytes " +
+         std::to_string(options.max_bytes);
+}
+
+}  // namespace ringmaster::bench
