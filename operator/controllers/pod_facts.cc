@@ -70,6 +70,7 @@ void ReadMetadata(const Json& metadata, PodFacts* facts) {
   const Json& annotations = fields::Member(metadata, "annotations");
   facts->name = fields::Text(metadata, "name");
   facts->uid = fields::Text(metadata, "uid");
+  facts->version = fields::Text(metadata, "resourceVersion");
   facts->index = ReadIndex(metadata);
   facts->delete_at = api::ParseTime(fields::Text(metadata, "deletionTimestamp"));
   facts->created =

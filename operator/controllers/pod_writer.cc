@@ -351,6 +351,9 @@ bool PodWriter::Delete(const api::HorovodJob& job, const planner::PodDelete& pod
 bool PodWriter::Release(const api::HorovodJob& job, const planner::PodRelease& pod) {
   const auto object = pods_->Get(job.ns, pod.name);
   if (object == nullptr || MetaField(*object, "uid") != pod.uid) return true;
+  // The cache may be newer than what the decision was made from.
+  const bool as_seen = !pod.as_seen.empty();
+  if (as_seen && MetaField(*object, "resourceVersion") != pod.as_seen) return false;
   if (pod.at_once) {
     const auto deleted =
         api_->Delete(kube::Pods(), job.ns, pod.name, {.grace_period_seconds = 0, .uid = pod.uid});
@@ -360,14 +363,14 @@ bool PodWriter::Release(const api::HorovodJob& job, const planner::PodRelease& p
       return false;
     }
   }
-  const auto removed = RemoveFinalizer(*api_, *object, pod.as_seen);
+  const auto removed = RemoveFinalizer(*api_, *object, as_seen);
   if (removed) {
     spdlog::info("pod released job={} pod={} reason={}", job.Key(), pod.name,
                  logging::Value(pod.reason));
     return true;
   }
   // The pod has changed, and the cache will get the change: decide again from that.
-  if (pod.as_seen && removed.error().code == ErrorCode::kConflict) return false;
+  if (as_seen && removed.error().code == ErrorCode::kConflict) return false;
   spdlog::warn("pod not released job={} pod={} error={}", job.Key(), pod.name,
                logging::Value(removed.error().message));
   return false;

@@ -254,5 +254,20 @@ TEST_F(PodWriterTest, ARefusedDeleteOrReleaseComesBack) {
   EXPECT_FALSE(HasFinalizer(Pod(0)));
 }
 
+// The cache may get a newer pod between the decision and the call.
+TEST_F(PodWriterTest, APodThatIsReleasedAsItWasSeenMustStillBeTheOneThatWasDecidedAbout) {
+  const Json seen = MakePod(0, {{"metadata", {{"finalizers", {api::kProofFinalizer}}}}});
+  const planner::PodRelease release = {.name = "digits-worker-0",
+                                       .uid = MetaField(seen, "uid"),
+                                       .reason = "it never took part",
+                                       .as_seen = MetaField(seen, "resourceVersion")};
+  ASSERT_TRUE(api_->Patch(kube::Pods(), "default", "digits-worker-0",
+                          {{"metadata", {{"annotations", {{api::kHttpAnnotation, "a:1"}}}}}}, {}));
+  EXPECT_FALSE(writer_.Release(job_, release)) << "the cache is behind";
+  pods_.Observe(Pod(0));
+  EXPECT_FALSE(writer_.Release(job_, release)) << "the decision is behind";
+  EXPECT_TRUE(HasFinalizer(Pod(0)));
+}
+
 }  // namespace
 }  // namespace ringmaster::controllers

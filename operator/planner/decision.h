@@ -75,7 +75,9 @@ struct PodRelease {
   std::string uid;
   std::string reason;
   bool at_once = false;  // there is no kubelet that would confirm its end
-  bool as_seen = false;  // fails if the pod has changed since, because it may have become a member
+  // The version of the object that was planned with: if the pod has changed since, it may have
+  // become a member, and stays. Empty: whatever has changed.
+  std::string as_seen;
 };
 
 // Messages to sidecars; proto/operator.proto says what each means.

@@ -374,10 +374,11 @@ TEST(ReleaseTest, WhatMayHaveChangedSinceIsReleasedOnlyAsItWasSeen) {
   World never = WithALostPod();
   never.Pod(2).http.clear();
   std::erase_if(never.in.sidecars, [](const SidecarFacts& s) { return s.pod_uid == "uid-2"; });
-  EXPECT_TRUE(Plan(never.in).releases.at(0).as_seen);
+  never.Pod(2).version = "17";
+  EXPECT_EQ(Plan(never.in).releases.at(0).as_seen, "17");
   World dead = WithALostPod();
   ProveDead(dead, 2);
-  EXPECT_FALSE(Plan(dead.in).releases.at(0).as_seen) << "it stays dead";
+  EXPECT_EQ(Plan(dead.in).releases.at(0).as_seen, "") << "it stays dead";
 }
 
 TEST(ReleaseTest, APodThatNeverHadANodeIsNotForcedAway) {

@@ -97,8 +97,8 @@ void Release(const Snapshot& in, const JobState& state, DecisionDraft& out) {
     if (!pod.has_finalizer) continue;
     if (const std::string why = WhyRelease(in, pod); !why.empty()) {
       const bool at_once = pod.deleting && pod.proven_dead && !pod.all_terminated;
-      const bool as_seen = !JobHasEnded(in) && !pod.proven_dead;
-      out.releases.push_back({pod.name, pod.uid, why, at_once, as_seen});
+      const bool in_any_version = JobHasEnded(in) || pod.proven_dead;
+      out.releases.push_back({pod.name, pod.uid, why, at_once, in_any_version ? "" : pod.version});
     } else {
       AddHeldEvent(in, out, pod);
     }

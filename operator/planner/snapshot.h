@@ -44,6 +44,7 @@ struct ContainerEnd {
 struct PodFacts {
   std::string name;
   std::string uid;
+  std::string version;  // of the object
   int index = 0;
   std::string node;
   PodPhase phase = PodPhase::kPending;

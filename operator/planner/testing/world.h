@@ -31,8 +31,11 @@ class World {
   }
 
   World& Pending(int index) {
-    in.pods.push_back(
-        {.name = PodName("digits", index), .uid = Uid(index), .index = index, .created = kNow});
+    in.pods.push_back({.name = PodName("digits", index),
+                       .uid = Uid(index),
+                       .version = "1",
+                       .index = index,
+                       .created = kNow});
     return *this;
   }
   World& Running(int index) {
