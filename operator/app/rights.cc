@@ -89,7 +89,7 @@ const std::vector<Rule>& QueueClusterRules() {
 // How important a job is that has no pods yet, in its queue or in our own line.
 const std::vector<Rule>& PriorityRules() {
   static const std::vector<Rule> kRules = {
-      {"scheduling.k8s.io", "priorityclasses", "", {"get"}},
+      {"scheduling.k8s.io", "priorityclasses", "", {"get", "list"}},
   };
   return kRules;
 }

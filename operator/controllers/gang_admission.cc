@@ -118,16 +118,6 @@ std::optional<GangAdmission::Importance> GangAdmission::ImportanceOf(
   return std::nullopt;
 }
 
-std::optional<int> GangAdmission::PriorityByClass(const api::HorovodJob& job) {
-  const Json& spec = job.spec.worker.pod_template.at("spec");
-  std::string name = fields::Text(spec, "priorityClassName");
-  if (name.empty()) name = job.spec.run_policy.scheduling_policy.priority_class;
-  if (name.empty()) return static_cast<int>(fields::Integer(spec, "priority"));
-  const auto found = classes_.Get(kube::PriorityClasses(), name);
-  if (!found) return std::nullopt;
-  return static_cast<int>(fields::Integer(*found, "value"));
-}
-
 std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
     const planner::Snapshot& snapshot, const planner::Decision& wishes) {
   const api::HorovodJob& job = snapshot.job;
@@ -138,9 +128,13 @@ std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
                                       .sizes = wishes.gang_sizes};
   const auto importance = ImportanceOf(job);
   request.calls_alone = job.status.times_given_back > 0;
-  const auto priority = importance ? importance->priority : PriorityByClass(job);
-  if (!priority) return std::nullopt;
-  request.priority = *priority;
+  if (importance) {
+    request.priority = importance->priority;
+  } else {
+    const auto expected = priorities_.Of(job);
+    if (!expected) return std::nullopt;
+    request.priority = *expected ? (*expected)->value : 0;
+  }
   // A job whose pods were admitted in vain more than once takes nothing from others, because the
   // Kubernetes scheduler evidently sees less room than is counted here. Neither does a job take
   // anything before all the pods that it needs exist: the API server may refuse some.

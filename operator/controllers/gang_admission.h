@@ -13,8 +13,8 @@
 
 #include "operator/controllers/admission_loop.h"
 #include "operator/controllers/granted_pods.h"
-#include "operator/controllers/object_lookup.h"
 #include "operator/controllers/pod_options.h"
+#include "operator/controllers/pod_priorities.h"
 #include "operator/kube/kube_api.h"
 #include "operator/planner/decision.h"
 #include "operator/planner/snapshot.h"
@@ -29,7 +29,7 @@ class GangAdmission {
   GangAdmission(std::shared_ptr<kube::KubeApi> api, AdmissionLoop* loop,
                 const runtime::Informer* pods, PodOptions options,
                 std::optional<std::chrono::seconds> nodes_within = std::nullopt)
-      : classes_(std::move(api)),
+      : priorities_(std::move(api)),
         loop_(loop),
         pods_(pods),
         granted_(std::move(options)),
@@ -55,10 +55,9 @@ class GangAdmission {
   };
   std::optional<Importance> ImportanceOf(const api::HorovodJob& job) const;
   // The priority that pods of the job will have; nullopt: their class can't be read.
-  std::optional<int> PriorityByClass(const api::HorovodJob& job);
   void Offer(const planner::Snapshot& snapshot, const planner::Decision& wishes);
 
-  ObjectLookup classes_;
+  PodPriorities priorities_;
   AdmissionLoop* const loop_;
   const runtime::Informer* const pods_;
   GrantedPods granted_;

@@ -231,6 +231,28 @@ TEST_F(TwoOfALowClassTest, AJobWithoutPodsHasThePriorityOfItsClass) {
   loop_.Stop();
 }
 
+TEST_F(GangAdmissionTest, AJobWithoutPodsAndClassHasThePriorityOfTheDefaultClass) {
+  ASSERT_TRUE(
+      api_->Create(kube::PriorityClasses(), "",
+                   {{"metadata", {{"name", "usual"}}}, {"value", 1000}, {"globalDefault", true}}));
+  planner::Snapshot young = snapshot_;
+  young.job.name = "young";
+  young.job.uid = "another";
+  young.now = snapshot_.now + std::chrono::minutes(10);
+  // Without a class it would be the later one of two with priority 0.
+  snapshot_.job.spec.worker.pod_template["spec"]["priority"] = 0;
+  Cpus(0);
+  EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 0);
+  EXPECT_EQ(Granted(admission_.Plan(&young)), 0);
+  Cpus(2);
+  loop_.Start();
+  ASSERT_TRUE(support::Until([&] {
+    planner::Snapshot again = young;
+    return Granted(admission_.Plan(&again)) == 2;
+  })) << "its pods will have the priority of the default class";
+  loop_.Stop();
+}
+
 TEST_F(TwoOfALowClassTest, AJobWhoseClassCantBeReadDoesNotAskYet) {
   Cpus(4);
   const planner::Decision decision = admission_.Plan(&small_);

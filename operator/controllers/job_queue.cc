@@ -80,7 +80,8 @@ JobQueue::JobQueue(std::shared_ptr<kube::KubeApi> api, Options options,
                        fields::ObjectAt(workload, "/metadata/labels"), api::kJobNameLabel);
                    if (!job.empty()) changed(api::KeyText(MetaField(workload, "namespace"), job));
                  }),
-      lookup_(api_) {}
+      lookup_(api_),
+      priorities_(api_) {}
 
 void JobQueue::Start() {
   if (options_.enabled) workloads_.Start();
@@ -193,21 +194,15 @@ kube::Result<Json> JobQueue::WantedWorkload(const api::HorovodJob& job) {
 }
 
 kube::Result<std::optional<kueue::Priority>> JobQueue::PriorityOf(const api::HorovodJob& job) {
-  const Json& spec = job.spec.worker.pod_template.at("spec");
-  const auto with_value =
-      [](const std::string& name, bool of_workloads,
-         const kube::Result<Json>& found) -> kube::Result<std::optional<kueue::Priority>> {
-    if (!found) return tl::unexpected(found.error());
-    return kueue::Priority{name, of_workloads, static_cast<int>(fields::Integer(*found, "value"))};
-  };
   if (const std::string& name = job.queue_priority_class; !name.empty()) {
-    return with_value(name, true, lookup_.Get(kube::WorkloadPriorityClasses(), name));
+    const auto found = lookup_.Get(kube::WorkloadPriorityClasses(), name);
+    if (!found) return tl::unexpected(found.error());
+    return kueue::Priority{name, true, static_cast<int>(fields::Integer(*found, "value"))};
   }
-  std::string name = fields::Text(spec, "priorityClassName");
-  if (name.empty()) name = job.spec.run_policy.scheduling_policy.priority_class;
-  if (!name.empty()) return with_value(name, false, lookup_.Get(kube::PriorityClasses(), name));
-  if (!spec.contains("priority")) return std::optional<kueue::Priority>();
-  return kueue::Priority{"", false, static_cast<int>(fields::Integer(spec, "priority"))};
+  const auto of_pods = priorities_.Of(job);
+  if (!of_pods) return tl::unexpected(of_pods.error());
+  if (!*of_pods) return std::optional<kueue::Priority>();
+  return kueue::Priority{(*of_pods)->class_name, false, (*of_pods)->value};
 }
 
 // While the Workload exists, pods of the job may use what it was granted.

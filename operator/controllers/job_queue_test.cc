@@ -180,6 +180,15 @@ TEST_F(JobQueueTest, ThePriorityIsThatOfTheClass) {
   EXPECT_EQ(Workload()["spec"]["priority"], 7);
 }
 
+TEST_F(JobQueueTest, WithoutAClassThePriorityIsThatOfTheDefaultClass) {
+  ASSERT_TRUE(
+      api_->Create(kube::PriorityClasses(), "",
+                   {{"metadata", {{"name", "usual"}}}, {"value", 7}, {"globalDefault", true}}));
+  Begin();
+  ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+  EXPECT_EQ(Workload()["spec"]["priority"], 7);
+}
+
 TEST_F(JobQueueTest, AJobThatNamesNoQueueAnyMoreLosesItsWorkload) {
   Begin();
   ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));

@@ -6,9 +6,8 @@ namespace ringmaster::controllers {
 
 using std::chrono::steady_clock;
 
-kube::Result<kube::Json> ObjectLookup::Get(const kube::Resource& resource,
-                                           const std::string& name) {
-  const std::string key = resource.plural + "/" + name;
+template <class Read>
+kube::Result<kube::Json> ObjectLookup::Cached(const std::string& key, const Read& read) {
   std::optional<kube::Json> before;
   {
     const sync::MutexLock lock(&mu_);
@@ -21,14 +20,27 @@ kube::Result<kube::Json> ObjectLookup::Get(const kube::Resource& resource,
       if (known.object) before = *known.object;
     }
   }
-  auto read = api_->Get(resource, "", name);
+  auto now = read();
   const sync::MutexLock lock(&mu_);
-  if (read || read.error().code == kube::ErrorCode::kNotFound) {
-    known_.insert_or_assign(key, Known{read, steady_clock::now()});
-    return read;
+  const bool is_absent = !now && now.error().code == kube::ErrorCode::kNotFound;
+  if (!now && !is_absent && before) return *before;
+  if (now || is_absent || now.error().code == kube::ErrorCode::kForbidden) {
+    known_.insert_or_assign(key, Known{now, steady_clock::now()});
   }
-  if (before) return *before;
-  return read;
+  return now;
+}
+
+kube::Result<kube::Json> ObjectLookup::Get(const kube::Resource& resource,
+                                           const std::string& name) {
+  return Cached(resource.plural + "/" + name, [&] { return api_->Get(resource, "", name); });
+}
+
+kube::Result<kube::Json> ObjectLookup::List(const kube::Resource& resource) {
+  return Cached(resource.plural, [&]() -> kube::Result<kube::Json> {
+    auto list = api_->ListAll(resource, "", {});
+    if (!list) return tl::unexpected(list.error());
+    return kube::Json(std::move(list->items));
+  });
 }
 
 }  // namespace ringmaster::controllers

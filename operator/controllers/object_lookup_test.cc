@@ -52,6 +52,29 @@ TEST_F(ObjectLookupTest, WhatIsNotThereIsNotAskedForAtEachLook) {
   EXPECT_EQ(api_->reads, 1);
 }
 
+TEST_F(ObjectLookupTest, AllAreReadOnceAndARefusalIsNotAskedForAtEachLook) {
+  Make();
+  ObjectLookup lookup(api_, hours(1), hours(1));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(lookup.List(kube::PriorityClasses())->size(), 1u);
+  EXPECT_EQ(api_->lists, 1);
+  ObjectLookup refused(api_, hours(1), hours(1));
+  api_->refused_verb = "list";
+  for (int i = 0; i < 3; ++i) {
+    const auto found = refused.List(kube::PriorityClasses());
+    ASSERT_FALSE(found);
+    EXPECT_EQ(found.error().code, kube::ErrorCode::kForbidden);
+  }
+  EXPECT_EQ(api_->lists, 2);
+}
+
+TEST_F(ObjectLookupTest, WhatWasReadOnceCountsWhileItCantBeRead) {
+  Make();
+  ObjectLookup lookup(api_, milliseconds(0), hours(1));
+  EXPECT_TRUE(lookup.List(kube::PriorityClasses()));
+  api_->refused_verb = "list";
+  EXPECT_EQ(lookup.List(kube::PriorityClasses())->size(), 1u);
+}
+
 TEST_F(ObjectLookupTest, WhatWasNotThereIsFoundWhenItIsMade) {
   ObjectLookup lookup(api_, hours(1), milliseconds(0));
   EXPECT_FALSE(lookup.Get(kube::PriorityClasses(), "high"));

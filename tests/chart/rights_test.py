@@ -77,7 +77,7 @@ def test_with_one_namespace_there_is_nothing_cluster_wide_but_reading_nodes_and_
     everything = rules(render())
     one = rules(render(watchNamespaces=["team-a"]))
     assert {key[1:]: v for key, v in one.items() if key[0] == "cluster"} == \
-        {("", "nodes"): {"list", "watch"}, ("", "pods"): {"list", "watch"}, ("scheduling.k8s.io", "priorityclasses"): {"get"}}
+        {("", "nodes"): {"list", "watch"}, ("", "pods"): {"list", "watch"}, ("scheduling.k8s.io", "priorityclasses"): {"get", "list"}}
     moved = {("team-a", *key[1:]): v for key, v in everything.items()
              if key[0] == "cluster" and key[2] not in CLUSTER_ALONE}
     assert {key: v for key, v in one.items() if key[0] == "team-a"} == moved

@@ -59,7 +59,7 @@
 {{- if not .Values.jobs.gangAdmission }}
 - apiGroups: [scheduling.k8s.io]
   resources: [priorityclasses]
-  verbs: [get]
+  verbs: [get, list]
 {{- end }}
 {{- end -}}
 
@@ -88,7 +88,7 @@
 {{- if .Values.jobs.gangAdmission }}
 - apiGroups: [scheduling.k8s.io]
   resources: [priorityclasses]
-  verbs: [get]
+  verbs: [get, list]
 {{- end }}
 {{- end -}}
 
