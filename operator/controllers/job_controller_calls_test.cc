@@ -102,7 +102,9 @@ TEST_F(JobControllerCallsTest,
              pod->dump().find("10.0.0.9:1") != std::string::npos;
     });
   };
-  ASSERT_TRUE(Until([&] { return marked() && controller_->state().queue.depth == 0; }));
+  ASSERT_TRUE(Until(marked));
+  Change({{"worker", {{"replicas", 3}}}});
+  ASSERT_TRUE(Trains(3)) << "so the operator has looked at the job since";
   EXPECT_TRUE(HasFinalizer(Get(kube::Pods(), "digits-worker-7")));
 }
 

@@ -69,7 +69,7 @@ rm.shutdown()
 
 def test_a_script_that_gets_no_memory_ends_the_job_and_says_so(write):
     write(NO_MEMORY, "train.py")
-    with Run(write(manifest(command=[PYTHON, "train.py"], replicas=2))) as run:
+    with Run(write(manifest(command=[PYTHON, "train.py"], replicas=2, elasticPolicy__minReplicas=2))) as run:
         assert run.wait() == 1, run.text()
         assert "exited with 1" in run.text()
         assert "MemoryError" in run.text()

@@ -69,7 +69,7 @@ rm.shutdown()
 
 def test_a_worker_that_computes_for_long_is_never_punished(write, tmp_path):
     write(COMPUTES, "train.py")
-    with harness.Run(write(manifest(command=["/usr/bin/python3", "train.py"], replicas=2))) as run:
+    with harness.Run(write(manifest(command=["/usr/bin/python3", "train.py"], replicas=2, elasticPolicy__minReplicas=2))) as run:
         assert run.wait() == 0, run.text()
         summary = run.summary()
         assert [view["reason"] for view in summary["views"]] == ["Bootstrap"], summary
