@@ -31,6 +31,11 @@ def test_DistributedDataParallelGivesWhatOneProcessGives(passes, size):
     passes("ddp.py", size)
 
 
+@pytest.mark.parametrize("wrapped", ["inside", "outside"])
+def test_WhatNoSyncHasAddedUpIsVoidWhereTheTrainingFunctionIsEnteredAgain(passes, wrapped):
+    passes("ddp_entered_again.py", 2, WRAPPED=wrapped)
+
+
 @pytest.mark.parametrize("victim", [0, 2])
 def test_APlainScriptForDistributedDataParallelGoesOnInPlaceAfterADeath(job, victim):
     one = job("ddp_plain.py", 3)
