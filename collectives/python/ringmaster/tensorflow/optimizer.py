@@ -37,8 +37,9 @@ def DistributedOptimizer(optimizer, name=None, use_locking=False, device_dense="
     process_set: the ranks whose gradients are reduced. On the others they stay their own.
     scale_local_gradients: whether the gradients of variables given to its register_local_var() are
         divided by the number of ranks.
-    sampler: an ElasticSampler whose sharded_indices() feed the loss, which is a mean over its rows:
-        the gradients' mean is then over samples, not over ranks, and they count as done with it.
+    sampler: an ElasticSampler whose sharded_indices() or sharded_batches() feed the loss, which is
+        a mean over its rows: the gradients' mean is then over samples, not over ranks, and they
+        count as done with it.
     name, use_locking, device_dense, device_sparse, num_groups, groups: for Horovod's scripts. All
         dense gradients travel as one group.
     """
