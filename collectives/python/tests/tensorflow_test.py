@@ -65,6 +65,11 @@ def test_AScriptForTensorFlow1RunsWhereNothingSaysTheOrder(passes, options):
     passes("tensorflow_v1.py", 2, **options)
 
 
+@pytest.mark.parametrize("options", VERSIONS[:1], indirect=True)  # Keras 3 has no such mode
+def test_FitInTheGraphModeOfTensorFlow1DoesWhatOneProcessWouldDo(passes, options, tmp_path):
+    passes("keras_v1.py", 2, str(tmp_path), **options)
+
+
 def test_WhatAFunctionThatIsEnteredAgainFindsOfItsStateItsSamplerAndWhatWasAddedUp(passes, options):
     passes("tensorflow_state.py", 1, **options)
 

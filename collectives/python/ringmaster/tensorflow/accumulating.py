@@ -3,6 +3,7 @@
 import weakref
 
 import tensorflow as tf
+from tensorflow import compat
 
 from ringmaster import elastic
 
@@ -23,12 +24,23 @@ class Accumulation:
         elastic.on_entering(lambda: (begin() or (lambda: None))())
 
     def _begin_anew(self):
-        # In a graph of TensorFlow 1 only a session could: elastic functions don't run there.
-        if self._count is None or not tf.executing_eagerly():
+        if self._count is None:
             return
-        for variable in [*self._sums, self._count]:
-            if variable is not None:
+        if tf.executing_eagerly():
+            for variable in self._variables():
                 variable.assign(tf.zeros_like(variable))
+            return
+        # Keras has a session of its own where the script has none.
+        session = compat.v1.get_default_session() or compat.v1.keras.backend.get_session()
+        if session.graph is self._count.graph:  # else it is of a graph that is over
+            self.initialize(session)
+
+    def initialize(self, session):
+        """Of tf.compat.v1. All are zero then."""
+        session.run([variable.initializer for variable in self._variables()])
+
+    def _variables(self):
+        return [variable for variable in [*self._sums, self._count] if variable is not None]
 
     def step(self, gradients, variables, apply, skip):
         """apply(sums) in every `passes`th call, else skip(). Both return nothing.

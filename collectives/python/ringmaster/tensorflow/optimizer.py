@@ -114,13 +114,16 @@ class _Keras(_HasLocalVariables):
         self._ringmaster_build(variables)
 
         def reduce_and_apply(sums):
-            apply(reduce(sums))
+            return _in_a_graph(apply(reduce(sums)))
 
         def skip():
-            self.iterations.assign_add(1)
+            return _in_a_graph(self.iterations.assign_add(1))
 
-        self._ringmaster_accumulation.step(gradients, variables, reduce_and_apply, skip)
-        return self.iterations
+        done = self._ringmaster_accumulation.step(gradients, variables, reduce_and_apply, skip)
+        if _in_a_graph(done) is None:
+            return self.iterations
+        self._ringmaster_accumulation.initialize(tf.compat.v1.keras.backend.get_session())
+        return tf.group(done)
 
     _ringmaster_reduced = False  # the gradients that come now are those of all ranks
 
@@ -225,6 +228,11 @@ class _Keras3(_Keras):
             loss_is_scaled=True)
 
 
+def _in_a_graph(operation):
+    """`operation` in a graph of tf.compat.v1, which runs nothing that it isn't told to."""
+    return None if tf.compat.v1.executing_eagerly_outside_functions() else operation
+
+
 def _is_loss_scaling(optimizer):
     return hasattr(optimizer, "inner_optimizer")
 
@@ -281,6 +289,11 @@ def _wrap_keras(optimizer, reduction, accumulation):
         raise ValueError("optimizer: is a %s, must be a Keras optimizer or a "
                          "tf.compat.v1.train.Optimizer" % kind.__name__)
     added = _methods_for(kind)
+    if added is not _Legacy and _in_a_graph(added):
+        # compile() would put a legacy one in its place, which reduces nothing, or fail.
+        raise ValueError("optimizer: is a %s that Keras has for eager execution, and that is "
+                         "switched off: allowed are those of tf.keras.optimizers.legacy and of "
+                         "tf.compat.v1.train" % kind.__name__)
     # Its name and module are the optimizer's: a saved model can be loaded without Ringmaster.
     wrapped = type(kind.__name__, (added, kind), {"__module__": kind.__module__})
     result = wrapped.__new__(wrapped)
