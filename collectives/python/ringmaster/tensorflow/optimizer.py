@@ -290,7 +290,7 @@ def _wrap_keras(optimizer, reduction, accumulation):
                          "tf.compat.v1.train.Optimizer" % kind.__name__)
     added = _methods_for(kind)
     if added is not _Legacy and _in_a_graph(added):
-        # compile() would put a legacy one in its place, which reduces nothing, or fail.
+        # Here, because fit() would fail without naming the reason.
         raise ValueError("optimizer: is a %s that Keras has for eager execution, and that is "
                          "switched off: allowed are those of tf.keras.optimizers.legacy and of "
                          "tf.compat.v1.train" % kind.__name__)
