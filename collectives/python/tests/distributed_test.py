@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-import torch
 
 
 @pytest.mark.parametrize("size", [2, 4])
@@ -83,13 +82,6 @@ def test_IfAnotherRankDiesTheTrainingFunctionIsEnteredAgainWithRoomForThoseThatA
 def test_ADeathBetweenTwoBucketsLeavesTheMeanOverOneSetOfSamples(job):
     one = job("ddp_between.py", 3)
     assert one.wait() == {(0, 1): 0, (1, 1): -9, (2, 1): 0}, one.logs()
-
-
-@pytest.mark.skipif([int(part) for part in torch.__version__.split(".")[:2]] < [2, 6],
-                    reason="torch %s has no fully_shard, 2.6 and later have it: FSDP was NOT tried"
-                    % torch.__version__)
-def test_DividedParametersGiveWhatOneProcessGives(passes):
-    passes("fsdp.py", 2)
 
 
 def _log(one, slot, incarnation=1):
