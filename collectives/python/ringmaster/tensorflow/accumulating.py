@@ -30,9 +30,8 @@ class Accumulation:
             for variable in self._variables():
                 variable.assign(tf.zeros_like(variable))
             return
-        # Keras has a session of its own where the script has none.
-        session = compat.v1.get_default_session() or compat.v1.keras.backend.get_session()
-        if session.graph is self._count.graph:  # else it is of a graph that is over
+        session = _session()
+        if session is not None and session.graph is self._count.graph:  # else that graph is over
             self.initialize(session)
 
     def initialize(self, session):
@@ -43,7 +42,8 @@ class Accumulation:
         return [variable for variable in [*self._sums, self._count] if variable is not None]
 
     def step(self, gradients, variables, apply, skip):
-        """apply(sums) in every `passes`th call, else skip(). Both return nothing.
+        """apply(sums) in every `passes`th call, else skip(). Both return what a graph of
+        tf.compat.v1 has to run, elsewhere nothing.
 
         Returns what a graph has to run (an operation, None in eager mode).
         """
@@ -81,3 +81,14 @@ class Accumulation:
                           tf.Variable(tf.zeros(variable.shape, gradient.dtype), trainable=False)
                           for gradient, variable in zip(gradients, variables)]
             self._count = tf.Variable(0, dtype=tf.int64, trainable=False)
+            if not tf.executing_eagerly():
+                # A script may let go of the optimizer, whose operations the graph goes on to run.
+                graph = self._count.graph
+                graph._ringmaster_keeps = [*getattr(graph, "_ringmaster_keeps", ()), self]
+
+
+def _session():
+    """Of tf.compat.v1: the default one, else Keras 2's own. None: only the script knows which."""
+    backend = compat.v1.keras.backend
+    own = getattr(backend, "get_session", lambda: None)
+    return compat.v1.get_default_session() or own()
