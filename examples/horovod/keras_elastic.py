@@ -27,11 +27,11 @@ if gpus:
     tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
 
 # All workers have the same data; the sampler says who works on what, so that every sample of an
-# epoch counts once.
+# epoch counts once. Batches are read while the model trains on another.
 images, labels = pictures(4000, seed=1)
 sampler = hvd.elastic.ElasticSampler(len(images), seed=2)
-dataset = hvd.elastic.sharded_indices(sampler, args.batch_size).map(
-    lambda own: (tf.gather(images, own), tf.gather(labels, own)))
+dataset = hvd.elastic.sharded_batches(
+    sampler, args.batch_size, lambda own: (tf.gather(images, own), tf.gather(labels, own)))
 
 model = tf.keras.Sequential([
     tf.keras.Input((8, 8, 1)),

@@ -23,6 +23,14 @@ def notebook_python():
     return str(folder / "bin/python")
 
 
+def newest_torch_python():
+    """The interpreter with the newest PyTorch, which hack/lib/torch has made."""
+    folder = tensorflow_environments.CACHE / "torch"
+    if not (folder / "made-of").exists():
+        _cannot("the newest PyTorch is not there (hack/lib/torch installs it): this was NOT tried")
+    return str(folder / "bin/python")
+
+
 def _cannot(why, for_all=False):
     if os.environ.get("REQUIRE_FRAMEWORKS") == "1" or os.environ.get("CI") == "true":
         pytest.fail(why)

@@ -144,6 +144,14 @@ def makes_anew():
     return _running is not None and Steps.commit_ends_step
 
 
+_entry = 0
+
+
+def entry():
+    """A number that rises whenever a training function is to be entered again."""
+    return _entry
+
+
 def _enter_again():
     for method in [reference() for reference in _on_dropped]:
         if method is not None:
@@ -434,7 +442,7 @@ def run(function=None, *, in_place=False):
 
     @functools.wraps(function)
     def wrapper(state, *args, **kwargs):
-        global _running
+        global _entry, _running
         if not isinstance(state, State):
             raise ValueError("state: is a %s, must be a State (ObjectState, TorchState, ...)"
                              % type(state).__name__)
@@ -462,6 +470,7 @@ def run(function=None, *, in_place=False):
                 except WorkerDroppedError as error:
                     print("ringmaster: %s; waiting to be let in again" % error, file=sys.stderr)
                     prepare = functools.partial(_come_back, state, in_place)
+                _entry += 1
                 for go_back in ways_back:
                     go_back()
         finally:

@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-import torch
 
 
 @pytest.mark.parametrize("size", [2, 4])
@@ -29,6 +28,11 @@ def test_UnderAnotherLauncherItIsSaidWhichOneIsNeeded():
 @pytest.mark.parametrize("size", [1, 3])
 def test_DistributedDataParallelGivesWhatOneProcessGives(passes, size):
     passes("ddp.py", size)
+
+
+@pytest.mark.parametrize("wrapped", ["inside", "outside"])
+def test_WhatNoSyncHasAddedUpIsVoidWhereTheTrainingFunctionIsEnteredAgain(passes, wrapped):
+    passes("ddp_entered_again.py", 2, WRAPPED=wrapped)
 
 
 @pytest.mark.parametrize("victim", [0, 2])
@@ -78,13 +82,6 @@ def test_IfAnotherRankDiesTheTrainingFunctionIsEnteredAgainWithRoomForThoseThatA
 def test_ADeathBetweenTwoBucketsLeavesTheMeanOverOneSetOfSamples(job):
     one = job("ddp_between.py", 3)
     assert one.wait() == {(0, 1): 0, (1, 1): -9, (2, 1): 0}, one.logs()
-
-
-@pytest.mark.skipif([int(part) for part in torch.__version__.split(".")[:2]] < [2, 6],
-                    reason="torch %s has no fully_shard, 2.6 and later have it: FSDP was NOT tried"
-                    % torch.__version__)
-def test_DividedParametersGiveWhatOneProcessGives(passes):
-    passes("fsdp.py", 2)
 
 
 def _log(one, slot, incarnation=1):

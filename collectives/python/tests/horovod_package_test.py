@@ -32,6 +32,17 @@ def test_EveryModuleCanBeImportedAndHasWhatItSays():
             assert hasattr(module, exported), "%s.%s" % (name, exported)
 
 
+def test_ModulesAreThereForScriptsThatImportTheFrameworksAlone():
+    ended = python("import horovod.torch as hvd; print(hvd.mpi_ops.Sum is hvd.Sum, "
+                   "hvd.functions.broadcast_object is hvd.broadcast_object, "
+                   "hvd.compression.Compression is hvd.Compression, "
+                   "hvd.optimizer.DistributedOptimizer is hvd.DistributedOptimizer, "
+                   "hvd.sync_batch_norm.SyncBatchNorm is hvd.SyncBatchNorm, "
+                   "hvd.elastic.state.TorchState is hvd.elastic.TorchState, "
+                   "hvd.elastic.sampler.ElasticSampler is hvd.elastic.ElasticSampler)")
+    assert ended.stdout.split() == ["True"] * 7, ended.stderr
+
+
 def test_WhereHorovodIsInstalledItRefusesAndSaysHowToChoose(tmp_path):
     installed = tmp_path / "horovod-0.28.1.dist-info"
     installed.mkdir()

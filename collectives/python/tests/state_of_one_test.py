@@ -205,6 +205,58 @@ def test_AFunctionThatIsEnteredAgainGoesOnInItsEpoch(world):
     assert len(seen[0]) == 20 and sorted(seen[1]) == sorted(seen[0][4:])
 
 
+def entered(times, function):
+    """Calls function(state) in a training function that is entered so many times."""
+
+    @rm.elastic.run
+    def train(state):
+        function(state)
+        state.entries += 1
+        if state.entries < times:
+            raise rm.elastic.HostsUpdatedInterrupt(skip_sync=True)
+
+    train(rm.elastic.ObjectState(entries=0))
+
+
+def sgd(model):
+    return rm.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_OptimizersOfAnEnteredFunctionAndThoseMadeAfterItHaveAJoinersNumbers(world, times):
+    """A joiner has entered once where the others have entered three times."""
+    kept = torch.nn.Linear(2, 1)
+    made = []
+    entered(times, lambda _: made.append([sgd(kept), sgd(torch.nn.Linear(2, 1))]))
+    made[-1].append(sgd(torch.nn.Linear(2, 1)))
+    numbers = [int(optimizer._options.prefix.rsplit(".", 1)[1]) for optimizer in made[-1]]
+    assert numbers == [0, 1, 2]
+
+
+def test_AnOptimizerThatWasKeptFromAnEarlierEntryIsRefused(world):
+    model = torch.nn.Linear(2, 1)
+    made = []
+
+    def train(state):
+        if not made:
+            made.append(sgd(model))
+        made[0].zero_grad()
+
+    with pytest.raises(RuntimeError, match="make it each time that the function is entered"):
+        entered(2, train)
+
+
+def test_AnOptimizerOfTheLastEntryMayBeUsedAfterTheFunction(world):
+    model = torch.nn.Linear(2, 1)
+    made = []
+    entered(3, lambda _: made.append(sgd(model)))
+    before = model.weight.detach().clone()
+    made[-1].zero_grad()
+    model(torch.ones(1, 2)).sum().backward()
+    made[-1].step()
+    assert not torch.equal(model.weight, before)
+
+
 def test_WhatATorchStateWasNotGivenIsNone(world):
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
     state = rm.elastic.TorchState(optimizer=optimizer)

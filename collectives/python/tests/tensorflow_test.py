@@ -65,6 +65,11 @@ def test_AScriptForTensorFlow1RunsWhereNothingSaysTheOrder(passes, options):
     passes("tensorflow_v1.py", 2, **options)
 
 
+@pytest.mark.parametrize("options", VERSIONS[:1], indirect=True)  # Keras 3 has no such mode
+def test_FitInTheGraphModeOfTensorFlow1DoesWhatOneProcessWouldDo(passes, options, tmp_path):
+    passes("keras_v1.py", 2, str(tmp_path), **options)
+
+
 def test_WhatAFunctionThatIsEnteredAgainFindsOfItsStateItsSamplerAndWhatWasAddedUp(passes, options):
     passes("tensorflow_state.py", 1, **options)
 
@@ -100,10 +105,13 @@ def test_AWarmUpThatWasEnteredAgainEndsWithTheRateThatWasAskedFor(passes, option
     passes("keras_warmup.py", 2, **options)
 
 
-@pytest.mark.parametrize("form, options", [("LOOP", VERSIONS[-1])] + [("FIT", version) for version in VERSIONS],
-                         indirect=["options"])
-def test_InputByRankCountsEachSampleOnceThroughADeathAndAJoin(job, options, form):
-    one = job("tensorflow_samples.py", 3, EPOCHS="6", PACE="0.02", spares=[1], **options, **{form: "1"})
+# In place a loop goes on with what it has read ahead; elsewhere the function is entered again, and reads it again.
+@pytest.mark.parametrize("form, more, options",
+                         [("LOOP", {}, VERSIONS[-1]), ("LOOP", {"AHEAD": "2", "IN_PLACE": "1"}, VERSIONS[-1])] +
+                         [("FIT", {}, version) for version in VERSIONS] + [("FIT", {"AHEAD": "3"}, VERSIONS[-1])],
+                         indirect=["options"], ids=lambda value: "-".join(value) or "one_by_one" if isinstance(value, dict) else None)
+def test_InputByRankCountsEachSampleOnceThroughADeathAndAJoin(job, options, form, more):
+    one = job("tensorflow_samples.py", 3, EPOCHS="6", PACE="0.02", spares=[1], **options, **more, **{form: "1"})
     one.wait_world([0, 1, 2], step=8)
     one.kill(1)
     one.wait_world([0, 2])

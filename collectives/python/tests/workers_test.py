@@ -257,7 +257,7 @@ def test_AWorkerThatComesIntoALaterRoundFindsTheOthersOptimizers(job, way):
     assert all("the end" in log_of(one, *who) for who in codes), one.logs()
 
 
-@pytest.mark.parametrize("way", ["function", "callback"])
+@pytest.mark.parametrize("way", ["function", "callback", "after"])
 def test_AJoinerFindsTheGradientsOfOptimizersThatSurvivorsHaveMadeAnew(job, way):
     one = job("makes_optimizers.py", 2, way, STEPS="150", spares=[0])
     one.replace_slot_0()  # each compares its weights with the others'

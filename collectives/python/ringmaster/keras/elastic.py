@@ -6,11 +6,12 @@ import tensorflow as tf
 
 from ringmaster.keras.functions import run_without_xla
 from ringmaster.tensorflow.elastic import (ElasticSampler, HostsUpdatedInterrupt, ObjectState,
-                                           State, TensorFlowKerasState, run, sharded_indices)
+                                           State, TensorFlowKerasState, run, sharded_batches,
+                                           sharded_indices)
 
 __all__ = ["CommitStateCallback", "ElasticSampler", "HostsUpdatedInterrupt", "KerasState",
            "ObjectState", "State", "UpdateBatchStateCallback", "UpdateEpochStateCallback", "run",
-           "sharded_indices"]
+           "sharded_batches", "sharded_indices"]
 
 
 class KerasState(TensorFlowKerasState):

@@ -6,6 +6,7 @@ from ringmaster.elastic import (ElasticSampler as ElasticSampler,
                                 HostsUpdatedInterrupt as HostsUpdatedInterrupt,
                                 ObjectState as ObjectState, State as State, run as run)
 from ringmaster.tensorflow.elastic import (TensorFlowKerasState as TensorFlowKerasState,
+                                           sharded_batches as sharded_batches,
                                            sharded_indices as sharded_indices)
 
 class KerasState(TensorFlowKerasState):

@@ -3,6 +3,7 @@
 import weakref
 
 import tensorflow as tf
+from tensorflow import compat
 
 from ringmaster import elastic
 
@@ -23,15 +24,26 @@ class Accumulation:
         elastic.on_entering(lambda: (begin() or (lambda: None))())
 
     def _begin_anew(self):
-        # In a graph of TensorFlow 1 only a session could: elastic functions don't run there.
-        if self._count is None or not tf.executing_eagerly():
+        if self._count is None:
             return
-        for variable in [*self._sums, self._count]:
-            if variable is not None:
+        if tf.executing_eagerly():
+            for variable in self._variables():
                 variable.assign(tf.zeros_like(variable))
+            return
+        session = _session()
+        if session is not None and session.graph is self._count.graph:  # else that graph is over
+            self.initialize(session)
+
+    def initialize(self, session):
+        """Of tf.compat.v1. All are zero then."""
+        session.run([variable.initializer for variable in self._variables()])
+
+    def _variables(self):
+        return [variable for variable in [*self._sums, self._count] if variable is not None]
 
     def step(self, gradients, variables, apply, skip):
-        """apply(sums) in every `passes`th call, else skip(). Both return nothing.
+        """apply(sums) in every `passes`th call, else skip(). Both return what a graph of
+        tf.compat.v1 has to run, elsewhere nothing.
 
         Returns what a graph has to run (an operation, None in eager mode).
         """
@@ -69,3 +81,14 @@ class Accumulation:
                           tf.Variable(tf.zeros(variable.shape, gradient.dtype), trainable=False)
                           for gradient, variable in zip(gradients, variables)]
             self._count = tf.Variable(0, dtype=tf.int64, trainable=False)
+            if not tf.executing_eagerly():
+                # A script may let go of the optimizer, whose operations the graph goes on to run.
+                graph = self._count.graph
+                graph._ringmaster_keeps = [*getattr(graph, "_ringmaster_keeps", ()), self]
+
+
+def _session():
+    """Of tf.compat.v1: the default one, else Keras 2's own. None: only the script knows which."""
+    backend = compat.v1.keras.backend
+    own = getattr(backend, "get_session", lambda: None)
+    return compat.v1.get_default_session() or own()

@@ -12,10 +12,10 @@ from ringmaster import elastic as _elastic
 from ringmaster.elastic import ElasticSampler, HostsUpdatedInterrupt, ObjectState, State
 from ringmaster.errors import WorkerDroppedError
 from ringmaster.tensorflow.calling import error_behind
-from ringmaster.tensorflow.samples import sharded_indices
+from ringmaster.tensorflow.samples import sharded_batches, sharded_indices
 
 __all__ = ["ElasticSampler", "HostsUpdatedInterrupt", "ObjectState", "State",
-           "TensorFlowKerasState", "TensorFlowState", "run", "sharded_indices"]
+           "TensorFlowKerasState", "TensorFlowState", "run", "sharded_batches", "sharded_indices"]
 
 
 def run(function=None, *, in_place=False):

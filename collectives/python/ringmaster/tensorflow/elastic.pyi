@@ -1,4 +1,4 @@
-from typing import Any, Iterable, Optional
+from typing import Any, Callable, Iterable, Optional
 
 import tensorflow as tf
 
@@ -6,6 +6,8 @@ from ringmaster.elastic import (ElasticSampler as ElasticSampler,
                                 HostsUpdatedInterrupt as HostsUpdatedInterrupt,
                                 ObjectState as ObjectState, State as State, run as run)
 
+def sharded_batches(sampler: ElasticSampler, global_batch: int, read: Callable[[tf.Tensor], Any],
+                    ahead: int = ...) -> tf.data.Dataset: ...
 def sharded_indices(sampler: ElasticSampler, global_batch: int) -> tf.data.Dataset: ...
 
 class TensorFlowState(ObjectState):

@@ -37,8 +37,9 @@ def DistributedOptimizer(optimizer, name=None, use_locking=False, device_dense="
     process_set: the ranks whose gradients are reduced. On the others they stay their own.
     scale_local_gradients: whether the gradients of variables given to its register_local_var() are
         divided by the number of ranks.
-    sampler: an ElasticSampler whose sharded_indices() feed the loss, which is a mean over its rows:
-        the gradients' mean is then over samples, not over ranks, and they count as done with it.
+    sampler: an ElasticSampler whose sharded_indices() or sharded_batches() feed the loss, which is
+        a mean over its rows: the gradients' mean is then over samples, not over ranks, and they
+        count as done with it.
     name, use_locking, device_dense, device_sparse, num_groups, groups: for Horovod's scripts. All
         dense gradients travel as one group.
     """
@@ -113,13 +114,16 @@ class _Keras(_HasLocalVariables):
         self._ringmaster_build(variables)
 
         def reduce_and_apply(sums):
-            apply(reduce(sums))
+            return _in_a_graph(apply(reduce(sums)))
 
         def skip():
-            self.iterations.assign_add(1)
+            return _in_a_graph(self.iterations.assign_add(1))
 
-        self._ringmaster_accumulation.step(gradients, variables, reduce_and_apply, skip)
-        return self.iterations
+        done = self._ringmaster_accumulation.step(gradients, variables, reduce_and_apply, skip)
+        if _in_a_graph(done) is None:
+            return self.iterations
+        self._ringmaster_accumulation.initialize(tf.compat.v1.keras.backend.get_session())
+        return tf.group(done)
 
     _ringmaster_reduced = False  # the gradients that come now are those of all ranks
 
@@ -224,6 +228,11 @@ class _Keras3(_Keras):
             loss_is_scaled=True)
 
 
+def _in_a_graph(operation):
+    """`operation` in a graph of tf.compat.v1, which runs nothing that it isn't told to."""
+    return None if tf.compat.v1.executing_eagerly_outside_functions() else operation
+
+
 def _is_loss_scaling(optimizer):
     return hasattr(optimizer, "inner_optimizer")
 
@@ -280,6 +289,11 @@ def _wrap_keras(optimizer, reduction, accumulation):
         raise ValueError("optimizer: is a %s, must be a Keras optimizer or a "
                          "tf.compat.v1.train.Optimizer" % kind.__name__)
     added = _methods_for(kind)
+    if added is not _Legacy and _in_a_graph(added):
+        # Here, because fit() would fail without naming the reason.
+        raise ValueError("optimizer: is a %s that Keras has for eager execution, and that is "
+                         "switched off: allowed are those of tf.keras.optimizers.legacy and of "
+                         "tf.compat.v1.train" % kind.__name__)
     # Its name and module are the optimizer's: a saved model can be loaded without Ringmaster.
     wrapped = type(kind.__name__, (added, kind), {"__module__": kind.__module__})
     result = wrapped.__new__(wrapped)

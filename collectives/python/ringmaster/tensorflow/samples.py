@@ -6,15 +6,21 @@ the word of whose samples are in a step travels in the same operation as the ste
 all survivors of a death count the same samples, and the mean is over just those.
 """
 
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy
 import tensorflow as tf
 
 from ringmaster.reductions import Average, Sum
 from ringmaster.sampler import ElasticSampler
+from ringmaster.sampler_batches import AheadBatches
 from ringmaster.tensorflow import gradients
 from ringmaster.tensorflow.calling import call
 
-__all__ = ["sharded_indices"]
+__all__ = ["sharded_batches", "sharded_indices"]
+
+_INDICES = tf.TensorSpec([None], tf.int64)
 
 
 def sharded_indices(sampler, global_batch):
@@ -31,24 +37,86 @@ def sharded_indices(sampler, global_batch):
             model.fit(data, initial_epoch=state.sampler.epoch, epochs=state.sampler.epoch + 1, ...)
 
     A rank without a share gets one sample, which weighs nothing. Nothing may read ahead: no
-    prefetch(), no num_parallel_calls, no cache() or shuffle() behind it (the sampler shuffles).
-    Give the sampler to the optimizer or the tape, and to the state.
+    prefetch(), no num_parallel_calls, no cache() or shuffle() behind it (the sampler shuffles);
+    sharded_batches() does. Give the sampler to the optimizer or the tape, and to the state.
     """
     _check(sampler)
-    if global_batch < 1:
-        raise ValueError("global_batch: is %r, must be 1 or more" % (global_batch,))
+    batches = sampler.batches(global_batch)
 
     def shares():
         sampler.give_back()  # what a step was to have that has ended with an error, on all ranks
-        for own in sampler.batches(global_batch):
+        for own in batches:
             yield own or [0]
 
+    return _one_by_one(shares, _INDICES)
+
+
+def sharded_batches(sampler, global_batch, read, ahead=2):
+    """A tf.data.Dataset of this rank's share of each global batch, read ahead of the steps.
+
+    read: what a Dataset's map() would get. It makes a batch of tensors of a vector of indices, as a
+    graph, on threads of its own.
+    ahead: how many batches are read, each on its own thread, while the script trains on another.
+
+        def read(own):
+            pictures = tf.map_fn(decode, tf.gather(paths, own), fn_output_signature=tf.float32)
+            return pictures, tf.gather(labels, own)
+
+        data = sharded_batches(sampler, 128, read, ahead=4)
+
+    What was read ahead is dropped, cut anew and read again when the world has changed, or when
+    samples of a dead worker have come back. All else is as with sharded_indices(): nothing may read
+    ahead behind it, and a rank without a share gets one sample, which weighs nothing.
+    """
+    _check(sampler)
+    if not callable(read):
+        raise ValueError("read: is a %s, must be a function of a vector of indices"
+                         % type(read).__name__)
+    if isinstance(ahead, bool) or not isinstance(ahead, int) or ahead < 1:
+        raise ValueError("ahead: is %r, must be 1 or more" % (ahead,))
+    batches = sampler.batches(global_batch)
+    reader = tf.function(read, input_signature=[_INDICES])
+    made = tf.data.Dataset.from_generator(
+        lambda: (), output_signature=_INDICES).map(reader).element_spec
+
+    def shares():
+        sampler.give_back()  # as above
+        cuts = AheadBatches(batches)
+        with ThreadPoolExecutor(ahead, "ringmaster-read") as pool:
+            # A batch of a share without samples is one of one sample: it weighs nothing.
+            yield from cuts.follow(lambda: _read_ahead(cuts, reader, pool, ahead), lambda one: one)
+
+    options = tf.data.Options()
+    # While it waits for a batch it holds none of the threads that read, or that run the model.
+    options.threading.private_threadpool_size = 1
+    return _one_by_one(shares, made).with_options(options)
+
+
+def _read_ahead(cuts, reader, pool, ahead):
+    """Yields what `reader` makes of the shares, in order. These are cut on the caller's thread: the
+    threads that read see neither the sampler nor the library.
+    """
+    reading = deque()
+    try:
+        for own in cuts:
+            reading.append(pool.submit(reader, tf.constant(own, tf.int64)))
+            if len(reading) > ahead:
+                yield reading.popleft().result()
+        while reading:
+            yield reading.popleft().result()
+    finally:  # also where the rest is dropped
+        for dropped in reading:
+            dropped.cancel()
+
+
+def _one_by_one(generator, signature):
+    """A data set of what a generator yields, of which TensorFlow asks for none before its time."""
     options = tf.data.Options()
     options.autotune.enabled = False
     options.experimental_optimization.apply_default_optimizations = False
     options.experimental_optimization.inject_prefetch = False
     return tf.data.Dataset.from_generator(
-        shares, output_signature=tf.TensorSpec([None], tf.int64)).with_options(options)
+        generator, output_signature=signature).with_options(options)
 
 
 class SampleMean:

@@ -48,8 +48,9 @@ def DistributedGradientTape(gradtape, device_dense="", device_sparse="",
     process_set: the ranks whose gradients are reduced. On the others they stay their own.
     scale_local_gradients: gradients of variables given to register_local_source() are divided by
         the number of ranks.
-    sampler: an ElasticSampler whose sharded_indices() feed the loss, which is a mean over its rows:
-        the gradients' mean is then over samples, not over ranks, and they count as done with it.
+    sampler: an ElasticSampler whose sharded_indices() or sharded_batches() feed the loss, which is
+        a mean over its rows: the gradients' mean is then over samples, not over ranks, and they
+        count as done with it.
     num_groups, groups, device_dense, device_sparse: for Horovod's scripts. All dense gradients
         travel as one group.
     """

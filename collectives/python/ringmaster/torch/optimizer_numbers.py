@@ -21,6 +21,9 @@ def number_of(parameters, number_of_set):
     before, number = _known.get(key, ((), None))
     if len(before) == len(parameters) and \
             all(reference() is parameter for reference, parameter in zip(before, parameters)):
+        # Counted here, too: a joiner counts it as it enters the training function, in which the
+        # others make it anew.
+        _made[number_of_set] = max(_made.get(number_of_set, 0), number + 1)
         return number
     number = _made.get(number_of_set, 0)
     _made[number_of_set] = number + 1

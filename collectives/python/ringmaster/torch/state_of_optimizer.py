@@ -13,19 +13,22 @@ class GivesState:
     A shutdown() ends that: a worker that comes into a later round has not made the optimizers of
     the rounds before. One that lives on gives its state again when it is used. What is made in a
     training function that is entered again gives nothing: a joiner makes it only after it has got
-    what there is, and the others make theirs anew.
+    what there is, and the others make theirs anew. One that was kept from an earlier entry is
+    refused, unless it stands in a state: a joiner would begin with another momentum.
     """
 
     def _register_state(self):
         self._is_in_a_state = False
         self._state_name = None
-        if elastic.makes_anew():
+        self._made_in = elastic.entry() if elastic.makes_anew() else None
+        if self._made_in is not None:
             return
         self._state_name = _free_name("optimizer.%d")
         self._give_state()
 
     def _give_state(self):
         """Under the name that it had. Nothing happens where it gives it already."""
+        self._refuse_if_kept()
         if self._state_name is None or self._is_in_a_state or self._state_name in _givers:
             return
 
@@ -40,6 +43,15 @@ class GivesState:
 
         _givers[self._state_name] = self
         _core.register_state(self._state_name, save, load, sufficient=False)
+
+    def _refuse_if_kept(self):
+        if self._made_in in (None, elastic.entry()) or self._is_in_a_state:
+            return
+        raise RuntimeError(
+            "optimizer: this DistributedOptimizer was made in the training function, which has been "
+            "entered again since; allowed is to make it each time that the function is entered, or "
+            "before elastic.run and give it to the state (TorchState(optimizer=...)). Else a "
+            "worker that joins has no state of it")
 
     def adopt(self, state, sampler):
         """A state that holds this optimizer gives its copy to joiners."""

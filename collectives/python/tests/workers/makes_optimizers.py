@@ -1,6 +1,7 @@
 """Survivors of a death that make more optimizers than a joiner does, as scripts do that set them up for
 the new size: "function": with the model, whenever the training function is entered; "callback": in
-a reset callback, for the same parameters, in the place of that which stood in the state.
+a reset callback, for the same parameters, in the place of that which stood in the state; "after": for
+the state's model whenever the function is entered, and another one when it has ended.
 """
 
 import os
@@ -74,7 +75,27 @@ def callback():
     return model.state_dict()
 
 
-weights = {"function": function, "callback": callback}[sys.argv[1]]()
+@rm.elastic.run
+def train_the_states_model(state):
+    for _ in steps(state, state.model, make_optimizer(state.model)):
+        pass
+
+
+def after():
+    torch.manual_seed(3)
+    state = rm.elastic.TorchState(model=make_model(), step=0)
+    train_the_states_model(state)
+    last = torch.nn.Linear(3, 1)
+    rm.broadcast_parameters(last.state_dict())
+    optimizer = make_optimizer(last)
+    for _ in range(3):
+        optimizer.zero_grad()
+        last(torch.rand(4, 3)).sum().backward()
+        optimizer.step()
+    return last.state_dict()
+
+
+weights = {"function": function, "callback": callback, "after": after}[sys.argv[1]]()
 mine = [value.tolist() for value in weights.values()]
 assert rm.allgather_object(mine) == [mine] * rm.size()
 print("ended with", rm.size(), flush=True)

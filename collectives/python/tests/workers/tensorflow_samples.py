@@ -1,4 +1,4 @@
-"""Input by sharded_indices(), through deaths and joins: each sample counts once an epoch, and the
+"""Input by sharded_indices(), or (AHEAD) by sharded_batches(), through deaths and joins: each sample counts once an epoch, and the
 gradients are the mean over just those that count. As a loop of tf.function, or (FIT) model.fit().
 
 Prints a line for each step of this rank; the test counts them.
@@ -25,8 +25,16 @@ model = tf.keras.Sequential([tf.keras.Input((SAMPLES,)),
                              tf.keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")])
 optimizer = tf.keras.optimizers.SGD(RATE)
 sampler = hvd.elastic.ElasticSampler(SAMPLES, seed=5)
-data = hvd.elastic.sharded_indices(sampler, BATCH).map(
-    lambda own: (tf.gather(rows, own), tf.ones([tf.size(own), 1])))
+
+
+def read(own):
+    return tf.gather(rows, own), tf.ones([tf.size(own), 1])
+
+
+if "AHEAD" in os.environ:
+    data = hvd.elastic.sharded_batches(sampler, BATCH, read, int(os.environ["AHEAD"]))
+else:
+    data = hvd.elastic.sharded_indices(sampler, BATCH).map(read)
 seen = []  # values of the weights after the last step
 
 
@@ -95,7 +103,7 @@ def fit(state):
                   verbose=0, callbacks=[Commit(state)])
 
 
-@hvd.elastic.run
+@hvd.elastic.run(in_place="IN_PLACE" in os.environ)
 def train(state):
     seen[:] = [model.get_weights()[0][:, 0].copy()]
     (fit if FIT else loop)(state)

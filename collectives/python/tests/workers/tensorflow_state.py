@@ -3,6 +3,7 @@ entered again, or after an error.
 """
 
 import pickle
+import threading
 
 import tensorflow as tf
 
@@ -96,6 +97,55 @@ def test_nothing_reads_ahead():
         raise AssertionError("nothing was raised")
     except tf.errors.UnknownError as error:
         assert "RuntimeError: a batch was asked for before the step of the last one" in str(error)
+
+
+def test_batches_are_read_while_the_script_trains_on_another_and_dropped_when_samples_come_back():
+    sampler = hvd.elastic.ElasticSampler(20, shuffle=False)
+    read, changed = [], threading.Condition()
+
+    def note(own):
+        with changed:
+            read.append(own.tolist())
+            changed.notify_all()
+        return own
+
+    def reads(own):
+        return tf.numpy_function(note, [own], tf.int64)
+
+    def wait_for(*batches):
+        with changed:
+            assert changed.wait_for(lambda: all(b in read for b in batches), timeout=60), read
+
+    def step(counted=True):
+        sampler.settle([1.0 if counted else 0.0] * len(sampler.contribution()))
+
+    zeroth, first, second, third, fourth = ([*range(at, at + 4)] for at in range(0, 20, 4))
+    batches = iter(hvd.elastic.sharded_batches(sampler, 4, reads))
+    assert next(batches).numpy().tolist() == zeroth
+    wait_for(zeroth, first, second)  # while the script has the first one
+    assert third not in read
+    step(counted=False)  # its samples come back: what was read ahead is another batch now
+    read.clear()
+    assert next(batches).numpy().tolist() == zeroth
+    wait_for(zeroth, first, second)
+    for expected in (first, second, third, fourth):
+        step()
+        assert next(batches).numpy().tolist() == expected
+    step()
+    assert next(batches, None) is None and sampler.epoch == 1
+
+
+def test_wrong_arguments_of_what_reads_ahead_are_named():
+    sampler = hvd.elastic.ElasticSampler(20)
+    for arguments, words in (((sampler, 0, tf.identity), "global_batch: is 0"),
+                             ((sampler, 4, "x"), "read: is a str"),
+                             ((sampler, 4, tf.identity, 0), "ahead: is 0, must be 1 or more"),
+                             (([1], 4, tf.identity), "sampler: is a list")):
+        try:
+            hvd.elastic.sharded_batches(*arguments)
+            raise AssertionError("nothing was raised")
+        except ValueError as error:
+            assert words in str(error), error
 
 
 def test_a_sampler_is_for_all_ranks():

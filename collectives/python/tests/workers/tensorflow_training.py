@@ -319,6 +319,11 @@ def test_metrics_whose_names_keras_has_numbered_belong_together_by_their_order()
 
 
 def test_horovods_modules():
+    # Before the walk imports them.
+    assert hvd.mpi_ops._allreduce(tf.ones([2])).numpy().tolist() == [size] * 2
+    assert hvd.mpi_ops._allreduce(tf.ones([2]), op=hvd.mpi_ops.Average).numpy().tolist() == [1, 1]
+    assert hvd.functions.broadcast_object is hvd.broadcast_object
+    assert hvd.compression.Compression is hvd.Compression
     names = [module.name for module in pkgutil.walk_packages(horovod.__path__, "horovod.")
              if module.name.startswith(("horovod.tensorflow", "horovod.keras"))]
     assert {"horovod.tensorflow.keras.callbacks", "horovod.keras.elastic"} < set(names)

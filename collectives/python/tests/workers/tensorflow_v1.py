@@ -90,6 +90,34 @@ def test_weights_are_those_of_one_process():
             np.testing.assert_allclose(session.run(table), [[5 - 1 / size]] * size, rtol=1e-5)
 
 
+def adds_up_and_is_entered_again(session):
+    """The weight after a step of two passes, the first of which came before as well."""
+    weight = tf.get_variable("weight", initializer=0.0)
+    data = tf.placeholder(tf.float32, [])
+    train = hvd.DistributedOptimizer(tf.train.GradientDescentOptimizer(1.0),
+                                     backward_passes_per_step=2).minimize(weight * data)
+    session.run(tf.global_variables_initializer())
+
+    @hvd.elastic.run
+    def enter(state):
+        state.entries += 1
+        session.run(train, {data: 10.0})
+        if state.entries == 1:
+            raise hvd.elastic.HostsUpdatedInterrupt(skip_sync=True)
+        session.run(train, {data: 1.0})
+
+    enter(hvd.elastic.ObjectState(entries=0))
+    return session.run(weight)
+
+
+def test_what_was_added_up_is_void_where_a_function_is_entered_again():
+    with tf.Graph().as_default(), tf.Session(config=config) as session:
+        assert adds_up_and_is_entered_again(session) == -11
+    # A session that is nobody's default is known to the script alone.
+    with tf.Graph().as_default():
+        adds_up_and_is_entered_again(tf.Session(config=config))
+
+
 def test_an_error_is_the_same_on_all_and_the_job_goes_on():
     with tf.Graph().as_default(), tf.Session(config=config) as session:
         differs = hvd.allreduce(tf.ones([2 + rank]), name="differs")

@@ -20,6 +20,10 @@ from ringmaster.torch.handles import synchronize
 from ringmaster.torch.starting import start_allreduce
 
 _means = weakref.WeakSet()
+# What a model was wrapped of and feeds on outlives its wrapping, which a training function that is
+# entered again makes anew.
+_modules = weakref.WeakSet()
+_samplers = weakref.WeakSet()
 _numbers = itertools.count()  # of models, in the order in which all ranks make them
 
 
@@ -35,18 +39,25 @@ def exact_mean(model, sampler=None, backward_passes_per_step=1):
     mean = _Mean(sampler)
     if sampler is not None:
         sampler.batches_per_step = int(backward_passes_per_step)
+        _samplers.add(sampler)
     model.register_comm_hook(mean, _reduce)
     _means.add(mean)
+    _modules.add(model.module)
     return model
 
 
 def begin_again():
-    """The training function is entered again: what was begun before is over."""
+    """The training function is entered again: what was begun before is over. Gradients that
+    no_sync() has added up are void, and their samples come again: a joiner has neither.
+    """
     global _numbers
     _numbers = itertools.count()
     for mean in list(_means):
         mean.give_up()
-    _means.clear()
+    for sampler in list(_samplers):
+        sampler.give_back()
+    for module in list(_modules):
+        module.zero_grad(set_to_none=True)
 
 
 def _reduce(state, bucket):
