@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "operator/controllers/admission_loop.h"
+#include "operator/controllers/expected_priorities.h"
 #include "operator/controllers/granted_pods.h"
 #include "operator/controllers/pod_options.h"
-#include "operator/controllers/pod_priorities.h"
 #include "operator/kube/kube_api.h"
 #include "operator/planner/decision.h"
 #include "operator/planner/snapshot.h"
@@ -57,7 +57,7 @@ class GangAdmission {
   // The priority that pods of the job will have; nullopt: their class can't be read.
   void Offer(const planner::Snapshot& snapshot, const planner::Decision& wishes);
 
-  PodPriorities priorities_;
+  ExpectedPriorities priorities_;
   AdmissionLoop* const loop_;
   const runtime::Informer* const pods_;
   GrantedPods granted_;

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "common/sync/mutex.h"
+#include "operator/controllers/expected_priorities.h"
 #include "operator/controllers/object_lookup.h"
 #include "operator/controllers/pod_options.h"
-#include "operator/controllers/pod_priorities.h"
 #include "operator/kube/kube_api.h"
 #include "operator/kueue/next_write.h"
 #include "operator/kueue/queue_state.h"
@@ -64,7 +64,7 @@ class JobQueue {
   const Options options_;
   runtime::Informer workloads_;
   ObjectLookup lookup_;
-  PodPriorities priorities_;
+  ExpectedPriorities priorities_;
 };
 
 }  // namespace ringmaster::controllers

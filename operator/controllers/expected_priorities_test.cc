@@ -1,4 +1,4 @@
-#include "operator/controllers/pod_priorities.h"
+#include "operator/controllers/expected_priorities.h"
 
 #include "operator/controllers/testing/parts_fixture.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 using kube::Json;
 
-class PodPrioritiesTest : public testing::PartsTest {
+class ExpectedPrioritiesTest : public testing::PartsTest {
  protected:
   void Make(const std::string& name, int value, const Json& more = Json::object()) {
     Json priority_class = {{"metadata", {{"name", name}}}, {"value", value}};
@@ -17,7 +17,7 @@ class PodPrioritiesTest : public testing::PartsTest {
   }
   // "class value"; "none"; the error.
   std::string Found() {
-    PodPriorities priorities(api_);
+    ExpectedPriorities priorities(api_);
     const auto found = priorities.Of(job_);
     if (!found) return "error: " + found.error().message;
     if (!*found) return "none";
@@ -26,7 +26,7 @@ class PodPrioritiesTest : public testing::PartsTest {
   Json& Template() { return job_.spec.worker.pod_template["spec"]; }
 };
 
-TEST_F(PodPrioritiesTest, TheTemplateComesBeforeThePolicyAndBothBeforeTheDefault) {
+TEST_F(ExpectedPrioritiesTest, TheTemplateComesBeforeThePolicyAndBothBeforeTheDefault) {
   Make("usual", 5, {{"globalDefault", true}});
   Make("low", -10);
   Make("high", 10);
@@ -37,21 +37,21 @@ TEST_F(PodPrioritiesTest, TheTemplateComesBeforeThePolicyAndBothBeforeTheDefault
   EXPECT_EQ(Found(), "high 10");
 }
 
-TEST_F(PodPrioritiesTest, WithoutADefaultThereIsNone) {
+TEST_F(ExpectedPrioritiesTest, WithoutADefaultThereIsNone) {
   Make("usual", 5);
   EXPECT_EQ(Found(), "none");
   Template()["priority"] = 3;
   EXPECT_EQ(Found(), " 3");
 }
 
-TEST_F(PodPrioritiesTest, OfSeveralDefaultsTheLowestCountsAsAtTheApiServer) {
+TEST_F(ExpectedPrioritiesTest, OfSeveralDefaultsTheLowestCountsAsAtTheApiServer) {
   Make("a", 5, {{"globalDefault", true}});
   Make("b", 2, {{"globalDefault", true}});
   Make("c", 9, {{"globalDefault", true}});
   EXPECT_EQ(Found(), "b 2");
 }
 
-TEST_F(PodPrioritiesTest, WhoMayNotListClassesKnowsNoDefaultAndWhoFailsKnowsNothing) {
+TEST_F(ExpectedPrioritiesTest, WhoMayNotListClassesKnowsNoDefaultAndWhoFailsKnowsNothing) {
   Make("usual", 5, {{"globalDefault", true}});
   api_->refused_verb = "list";
   EXPECT_EQ(Found(), "none");
@@ -59,7 +59,7 @@ TEST_F(PodPrioritiesTest, WhoMayNotListClassesKnowsNoDefaultAndWhoFailsKnowsNoth
   EXPECT_THAT(Found(), ::testing::StartsWith("error"));
 }
 
-TEST_F(PodPrioritiesTest, AClassThatIsNotThereIsAnError) {
+TEST_F(ExpectedPrioritiesTest, AClassThatIsNotThereIsAnError) {
   job_.spec.run_policy.scheduling_policy.priority_class = "low";
   EXPECT_THAT(Found(), ::testing::StartsWith("error"));
 }

@@ -14,22 +14,22 @@
 
 namespace ringmaster::controllers {
 
-struct PodPriority {
+struct ExpectedPriority {
   std::string class_name;  // of a PriorityClass; empty: the number stands in the template
   int value = 0;
 };
 
-class PodPriorities {
+class ExpectedPriorities {
  public:
-  explicit PodPriorities(std::shared_ptr<kube::KubeApi> api) : lookup_(std::move(api)) {}
+  explicit ExpectedPriorities(std::shared_ptr<kube::KubeApi> api) : lookup_(std::move(api)) {}
 
   // By the class that the pod template names, else by that of the scheduling policy, else by the
   // number in the template, else by the class that is the cluster's default. nullopt: by none of
   // these, which Kubernetes counts as 0. An error: the class can't be read, or is not there.
-  kube::Result<std::optional<PodPriority>> Of(const api::HorovodJob& job);
+  kube::Result<std::optional<ExpectedPriority>> Of(const api::HorovodJob& job);
 
  private:
-  kube::Result<std::optional<PodPriority>> Default();
+  kube::Result<std::optional<ExpectedPriority>> Default();
 
   ObjectLookup lookup_;
 };

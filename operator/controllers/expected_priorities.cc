@@ -1,4 +1,4 @@
-#include "operator/controllers/pod_priorities.h"
+#include "operator/controllers/expected_priorities.h"
 
 #include <nlohmann/json.hpp>
 
@@ -10,14 +10,14 @@ namespace {
 
 using kube::Json;
 
-PodPriority OfClass(const Json& priority_class) {
+ExpectedPriority OfClass(const Json& priority_class) {
   return {.class_name = runtime::MetaField(priority_class, "name"),
           .value = static_cast<int>(fields::Integer(priority_class, "value"))};
 }
 
 }  // namespace
 
-kube::Result<std::optional<PodPriority>> PodPriorities::Of(const api::HorovodJob& job) {
+kube::Result<std::optional<ExpectedPriority>> ExpectedPriorities::Of(const api::HorovodJob& job) {
   const Json& spec = job.spec.worker.pod_template.at("spec");
   std::string name = fields::Text(spec, "priorityClassName");
   if (name.empty()) name = job.spec.run_policy.scheduling_policy.priority_class;
@@ -27,19 +27,19 @@ kube::Result<std::optional<PodPriority>> PodPriorities::Of(const api::HorovodJob
     return OfClass(*found);
   }
   if (!spec.contains("priority")) return Default();
-  return PodPriority{"", static_cast<int>(fields::Integer(spec, "priority"))};
+  return ExpectedPriority{"", static_cast<int>(fields::Integer(spec, "priority"))};
 }
 
 // Of several defaults the API server takes the one with the lowest value.
-kube::Result<std::optional<PodPriority>> PodPriorities::Default() {
+kube::Result<std::optional<ExpectedPriority>> ExpectedPriorities::Default() {
   const auto classes = lookup_.List(kube::PriorityClasses());
   // A role of an earlier version lacks the right to list them.
   if (!classes && classes.error().code == kube::ErrorCode::kForbidden) return std::nullopt;
   if (!classes) return tl::unexpected(classes.error());
-  std::optional<PodPriority> lowest;
+  std::optional<ExpectedPriority> lowest;
   for (const Json& one : *classes) {
     if (!fields::Flag(one, "globalDefault")) continue;
-    PodPriority found = OfClass(one);
+    ExpectedPriority found = OfClass(one);
     if (!lowest || found.value < lowest->value) lowest = std::move(found);
   }
   return lowest;
