@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "common/option_bounds/option_bounds.h"
+
 namespace ringmaster::bench {
 
 const char* NameOf(Operation operation) {
@@ -32,7 +34,7 @@ void AddOptions(CLI::App* app, Options* options) {
   const auto bytes = [app](const char* name, std::size_t* value, const char* help) {
     app->add_option(name, *value, help)
         ->transform(CLI::AsSizeValue(false).description(""))
-        ->check(CLI::Range(std::size_t{4}, std::size_t{1} << 40).description(""))
+        ->check(option_bounds::WholeNumber(4, std::int64_t{1} << 40).description(""))
         ->type_name("BYTES")
         ->capture_default_str();
   };
@@ -40,16 +42,16 @@ void AddOptions(CLI::App* app, Options* options) {
         "the smallest buffer; each is four times the one before");
   bytes("--max-bytes", &options->max_bytes, "the largest buffer: 64K, 16M, 1G");
   app->add_option("--seconds", options->seconds, "for each operation and size")
-      ->check(CLI::Range(0.01, 600.0))
+      ->check(option_bounds::Number(0.01, 600))
       ->capture_default_str();
   app->add_option("--csv", options->csv, "write the figures there, too")->type_name("FILE");
   bytes("--model-bytes", &options->model_bytes,
         "gradients of the model whose scaling is predicted");
   app->add_option("--step-ms", options->step_ms, "how long one step of that model computes")
-      ->check(CLI::Range(0.01, 1e7))
+      ->check(option_bounds::Number(0.01, 1e7))
       ->capture_default_str();
   app->add_option("--servers", options->servers, "parameter servers to compare with")
-      ->check(CLI::Range(1, 100000))
+      ->check(option_bounds::WholeNumber(1, 100000))
       ->capture_default_str();
 }
 

@@ -106,7 +106,8 @@ bool IsScript(const std::string& word) { return std::filesystem::path(word).exte
 bool IsProgram(const std::string& word) {
   for (const char* known : {"python", "python3", "torchrun", "bash", "sh"})
     if (word == known) return true;
-  return IsScript(word) || std::filesystem::path(word).extension() == ".sh";
+  const auto extension = std::filesystem::path(word).extension();
+  return IsScript(word) || extension == ".sh" || extension == ".out";
 }
 
 // `words` are a command without -np: `run train.py`, `run python3 train.py`.
@@ -117,7 +118,8 @@ tl::unexpected<Failure> NoManifest(const std::vector<std::string>& words,
       script == words.end() ? words.front() + " is a program" : *script + " is a script";
   std::string command = script == words.begin() ? "python3" : "";
   for (const std::string& word : words) command += (command.empty() ? "" : " ") + word;
-  return Fail(ExitCode::kUsage, fmt::format("{} and no manifest; did you mean `{} run -np 1 {}`?",
+  return Fail(ExitCode::kUsage, fmt::format("{} and no manifest; say how many workers shall run "
+                                            "it: `{} run -np N {}`",
                                             what, program, command));
 }
 
@@ -325,6 +327,14 @@ std::string MeantByLetter(char letter, const std::vector<std::string>& names) {
   return meant.size() == 1 ? "; did you mean " + meant.front() + "?" : "";
 }
 
+// Of an option that `run` doesn't have, and that stands beside what shall be run: it may be the
+// program's.
+std::string OptionOfProgram(const CLI::App& command, const std::string& name) {
+  if (command.get_name() != "run" || command.count("what") == 0 || command.count("--np") > 0)
+    return "";
+  return fmt::format("; is it your program's? Then: run -np N PROGRAM {}", name);
+}
+
 // Describes the words that the command doesn't accept.
 std::string Unexpected(const CLI::App& command, const std::vector<std::string>& rest) {
   for (const std::string& word : rest) {
@@ -333,8 +343,10 @@ std::string Unexpected(const CLI::App& command, const std::vector<std::string>& 
     const auto names = OptionNames(command);
     if (std::find(names.begin(), names.end(), name) != names.end())
       return fmt::format("put {} behind {}", name, command.get_name());
+    const std::string meant =
+        name.size() == 2 ? MeantByLetter(name[1], names) : DidYouMean(name, names);
     return fmt::format("{} has no option {}{}", command.get_name(), name,
-                       name.size() == 2 ? MeantByLetter(name[1], names) : DidYouMean(name, names));
+                       meant.empty() ? OptionOfProgram(command, name) : meant);
   }
   return fmt::format("{}: \"{}\" is one argument too many", command.get_name(), rest.front());
 }

@@ -156,14 +156,17 @@ TEST(CommandLineTest, KillNamesAWorkerOnlyIfAsked) {
 TEST(CommandLineTest, ACommandWithoutNpIsToldFromAManifest) {
   const std::pair<std::vector<std::string>, std::string> cases[] = {
       {{"run", "python3", "train.py", "--lr", "0.1"},
-       "train.py is a script and no manifest; did you mean `ringmaster run -np 1 python3 train.py "
-       "--lr 0.1`?"},
-      {{"run", "--plain", "train.py", "--lr", "0.1"}, "run -np 1 python3 train.py --lr 0.1`?"},
+       "train.py is a script and no manifest; say how many workers shall run it: `ringmaster run "
+       "-np "
+       "N python3 train.py --lr 0.1`"},
+      {{"run", "--plain", "train.py", "--lr", "0.1"}, "run -np N python3 train.py --lr 0.1`"},
       {{"run", "python3", "-m", "train"},
-       "python3 is a program and no manifest; did you mean `ringmaster run -np 1 python3 -m "
-       "train`?"},
-      {{"run", "--", "torchrun", "--nproc", "2", "x.py"}, "run -np 1 torchrun --nproc 2 x.py`?"},
-      {{"run", "./train.sh"}, "run -np 1 ./train.sh`?"},
+       "python3 is a program and no manifest; say how many workers shall run it: `ringmaster run "
+       "-np "
+       "N python3 -m train`"},
+      {{"run", "--", "torchrun", "--nproc", "2", "x.py"}, "run -np N torchrun --nproc 2 x.py`"},
+      {{"run", "./train.sh"}, "run -np N ./train.sh`"},
+      {{"run", "./a.out", "--lr", "0.1"}, "`ringmaster run -np N ./a.out --lr 0.1`"},
       {{"run", "job.yaml", "train.py"}, "train.py is a script"}};
   for (const auto& [words, says] : cases) {
     const auto parsed = ParseCommandLine(words);
@@ -196,7 +199,10 @@ TEST(CommandLineTest, WrongWordsAreUsageErrorsThatNameThem) {
   const Wrong cases[] = {
       {{"run"}, "run: what?"},
       {{"run", "-np", "4"}, "command is missing"},
-      {{"run", "-np", "0", "true"}, "0"},
+      {{"run", "-np", "0", "true"}, "--np: \"0\" is not a whole number from 1 to 1024\n"},
+      {{"run", "--timeout", "0", "a.yaml"}, "--timeout: \"0\" is not a number of at least 1\n"},
+      {{"top", "--interval", "0", "j"}, "--interval: \"0\" is not a number from 0.1 to 3600\n"},
+      {{"bench", "--seconds", "0"}, "--seconds: \"0\" is not a number from 0.01 to 600\n"},
       {{"run", "-np", "four", "true"}, "four"},
       {{"run", "-np", "2", "--min-np", "3", "true"}, "--min-np 3 is more than -np 2"},
       {{"run", "-np", "2", "--backend", "gloo", "true"}, "gloo"},
@@ -231,8 +237,9 @@ TEST(CommandLineTest, WrongWordsAreUsageErrorsThatNameThem) {
       {{"stauts"}, "there is no command \"stauts\"; did you mean status?"},
       {{"run", "--verbose", "-np", "2", "true"}, "run has no option --verbose"},
       {{"run", "--plian", "a.yaml"}, "did you mean --plain?"},
-      {{"run", "train.py"}, "did you mean `ringmaster run -np 1 python3 train.py`?"},
-      {{"run", "python3", "train.py"}, "`ringmaster run -np 1 python3 train.py`"},
+      {{"run", "solve", "--lr", "1"}, "--lr; is it your program's? Then: run -np N PROGRAM --lr\n"},
+      {{"run", "train.py"}, "`ringmaster run -np N python3 train.py`"},
+      {{"run", "python3", "train.py"}, "`ringmaster run -np N python3 train.py`"},
       {{"logs"}, "logs: name is required"},
       {{"completion", "tcsh"}, "tcsh"},
       {{"frobnicate"}, "frobnicate"},

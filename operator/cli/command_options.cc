@@ -1,5 +1,7 @@
 #include "operator/cli/command_options.h"
 
+#include "common/option_bounds/option_bounds.h"
+
 namespace ringmaster::cli {
 namespace {
 
@@ -109,7 +111,7 @@ class Builder {
         ->type_name("DIR");
     app->add_option("--timeout", p_->timeout, "end the run as failed after so many seconds")
         ->type_name("SECONDS")
-        ->check(CLI::Range(1.0, 1e9));
+        ->check(option_bounds::Number(1, 1e9));
     app->add_flag("--plain", run.plain, "plain lines, also on a terminal");
     app->add_flag("--ui", run.ui, "serve a page that shows the run, and print its address");
     app->add_option("--metrics-listen", run.metrics_listen,
@@ -152,7 +154,7 @@ class Builder {
     app->add_option("job", p_->top.job, "the job")->required()->type_name("JOB");
     app->add_option("--interval", p_->top_interval, "between two looks (default: 2)")
         ->type_name("SECONDS")
-        ->check(CLI::Range(0.1, 3600.0));
+        ->check(option_bounds::Number(0.1, 3600));
     app->add_flag("--once", p_->top.once, "one look, as when the output is no terminal");
     AddTarget(app, &p_->top.target);
   }
@@ -177,7 +179,7 @@ class Builder {
         ->type_name("PORT");
     app->add_option("--interval", p_->ui_interval, "between two looks (default: 1)")
         ->type_name("SECONDS")
-        ->check(CLI::Range(0.2, 3600.0));
+        ->check(option_bounds::Number(0.2, 3600));
     app->add_flag("-A,--all-namespaces", p_->ui.all_namespaces, "the jobs of all namespaces");
     AddTarget(app, &p_->ui.target);
   }
@@ -321,12 +323,16 @@ class Builder {
 
   static CLI::Option* Number(CLI::App* app, const char* name, int* value, const char* about,
                              int least, int most = 1024) {
-    return app->add_option(name, *value, about)->type_name("N")->check(CLI::Range(least, most));
+    return app->add_option(name, *value, about)
+        ->type_name("N")
+        ->check(option_bounds::WholeNumber(least, most));
   }
 
   static CLI::Option* Optional(CLI::App* app, const char* name, std::optional<int>* value,
                                const char* about, int least, int most) {
-    return app->add_option(name, *value, about)->type_name("N")->check(CLI::Range(least, most));
+    return app->add_option(name, *value, about)
+        ->type_name("N")
+        ->check(option_bounds::WholeNumber(least, most));
   }
 
   static void AddTarget(CLI::App* app, Target* target) {

@@ -94,7 +94,6 @@ std::string AnswerToDrain(kube::KubeApi* api, const Json& asked) {
   const std::string ns = fields::TextAt(asked, "/metadata/namespace");
   const std::string name = fields::TextAt(asked, "/metadata/name");
   const std::string job = fields::Text(fields::At(asked, "/metadata/labels"), api::kJobNameLabel);
-  if (job.empty()) return name + " is of no HorovodJob: nobody acts on that";
   const auto deadline = std::chrono::steady_clock::now() + kDrainPatience;
   while (true) {
     auto pod = api->Get(kube::Pods(), ns, name);
@@ -137,6 +136,13 @@ Outcome<void> Scale(const ScaleOptions& options, const Surroundings& around) {
 Outcome<void> Drain(const DrainOptions& options, const Surroundings& around) {
   auto to = Connect(options.target, around, Purpose::kChange);
   if (!to) return tl::unexpected(to.error());
+  auto pod = to->api->Get(kube::Pods(), to->ns, options.pod);
+  if (!pod) return tl::unexpected(NotThere(*to, around, NameKind::kPod, options.pod, pod.error()));
+  if (fields::Text(fields::At(*pod, "/metadata/labels"), api::kJobNameLabel).empty())
+    return Fail(ExitCode::kJobFailed,
+                fmt::format("{} belongs to no HorovodJob: nobody would let it leave after a step, "
+                            "so it is not asked to",
+                            options.pod));
   // The operator lets a pod with this annotation leave the view, then deletes and replaces it.
   Json patch = {{"metadata", {{"annotations", {{api::kDrainAnnotation, "Requested"}}}}}};
   auto done = to->api->Patch(kube::Pods(), to->ns, options.pod, patch, {});

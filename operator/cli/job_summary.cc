@@ -32,6 +32,13 @@ std::string LastValues(const JobProgress& progress) {
   return values;
 }
 
+// Empty if no step was completed, as by a script that has none.
+std::string Steps(const JobRun& job) {
+  const auto steps = static_cast<size_t>(job.progress().step());
+  if (steps == 0 && StepsLost(job) == 0) return "";
+  return fmt::format(", {}, {} lost", inspection::Counted(steps, "step"), StepsLost(job));
+}
+
 // A table of the views after the first, with a head; empty if there were none.
 std::vector<std::string> Changes(const JobProgress& progress) {
   std::vector<std::string> lines;
@@ -82,10 +89,9 @@ std::vector<std::string> JobSummaryLines(const JobRun& job, const std::string& e
                                          double seconds) {
   const JobProgress& progress = job.progress();
   std::vector<std::string> lines;
-  lines.push_back(
-      fmt::format("{}: {} after {:.1f} s, {}, {} lost, {} at the end", job.name(), exit_reason,
-                  seconds, inspection::Counted(static_cast<size_t>(progress.step()), "step"),
-                  StepsLost(job), inspection::Counted(progress.views().world_size(), "worker")));
+  lines.push_back(fmt::format("{}: {} after {:.1f} s{}, {} at the end", job.name(), exit_reason,
+                              seconds, Steps(job),
+                              inspection::Counted(progress.views().world_size(), "worker")));
   if (const std::int64_t again = RestartsFromCheckpoint(job); again > 0) {
     lines.push_back(fmt::format(
         "  began again from its checkpoint {}: no worker was left that held the state. The steps "

@@ -82,6 +82,20 @@ TEST_F(JobSummaryTest, SaysWhoseItIsAndWhy) {
                 "digits: Succeeded after 1.5 s, 40 steps, 0 lost, 1 worker at the end"});
 }
 
+TEST_F(JobSummaryTest, OfAScriptWithoutStepsNoneAreCounted) {
+  inspection::SidecarStatus status = View(kFirst, "Bootstrap", 1);
+  status.step = 0;
+  run_.OnStatus(status, TimePoint{});
+  Json job = Job();
+  run_.OnJob(job, false);
+  EXPECT_EQ(JobSummaryLines(run_, "Succeeded", 1.5),
+            std::vector<std::string>{"digits: Succeeded after 1.5 s, 1 worker at the end"});
+  EXPECT_EQ(JobSummary(run_, "Succeeded", 1.5)["steps"], 0) << "a program finds it as ever";
+  job["status"]["stepsLost"] = 2;
+  run_.OnJob(job, false);
+  EXPECT_THAT(JobSummaryLines(run_, "Succeeded", 1.5), Contains(HasSubstr(", 0 steps, 2 lost,")));
+}
+
 TEST_F(JobSummaryTest, OneStepIsNoPlural) {
   inspection::SidecarStatus status = View(kFirst, "Bootstrap", 1);
   status.step = 1;

@@ -78,6 +78,25 @@ struct Wanted {
   bool CountsItself() const { return tail && rank && labels_lines; }
 };
 
+// Fails if none of the pods has the container that was asked for. Without pods nobody knows.
+Outcome<void> CheckContainer(const std::vector<Json>& pods, const LogsOptions& options) {
+  if (options.container.empty() || pods.empty()) return {};
+  std::vector<std::string> there;
+  for (const Json& pod : pods) {
+    for (const char* list :
+         {"/spec/containers", "/spec/initContainers", "/spec/ephemeralContainers"}) {
+      for (const Json& container : fields::ListAt(pod, list)) {
+        const std::string name = fields::Text(container, "name");
+        if (name == options.container) return {};
+        if (std::find(there.begin(), there.end(), name) == there.end()) there.push_back(name);
+      }
+    }
+  }
+  return Fail(ExitCode::kJobFailed,
+              fmt::format("-c {}: {} has no such container; it has {}", options.container,
+                          options.name, fmt::join(there, ", ")));
+}
+
 std::vector<int> IndicesOf(const std::vector<Json>& pods) {
   std::vector<int> indices;
   for (const Json& pod : pods) indices.push_back(Wanted::IndexOf(pod));
@@ -358,12 +377,13 @@ Outcome<bool> PrintPods(const inspection::Connection& to, const std::vector<Json
 Outcome<void> PrintJob(const inspection::Connection& to, const Json& job,
                        const LogsOptions& options, std::FILE* out) {
   const Wanted wanted = Wanted::Of(job, options);
+  auto pods = inspection::ReadPods(to, to.ns, options.name);
+  if (!pods) return tl::unexpected(FromKube(pods.error()));
+  if (auto known = CheckContainer(*pods, options); !known) return known;
   if (options.follow) {
     Printer printer(out);
     return JobFollower(to, options.name, wanted, &printer).Run();
   }
-  auto pods = inspection::ReadPods(to, to.ns, options.name);
-  if (!pods) return tl::unexpected(FromKube(pods.error()));
   const std::string there = pods->empty() ? "" : ", " + WorkersText(IndicesOf(*pods), wanted.slots);
   std::erase_if(*pods, [&](const Json& pod) { return !wanted.Has(pod); });
   const std::vector<std::string> left = LeftTexts(to, options.name, wanted, *pods);
@@ -391,6 +411,7 @@ Outcome<void> PrintLogs(const inspection::Connection& to, const Surroundings& ar
     return Fail(ExitCode::kUsage,
                 fmt::format("--rank goes with a job, and {} is a pod", options.name));
   if (pod) {
+    if (auto known = CheckContainer({*pod}, options); !known) return known;
     Printer printer(out);
     bool any = false;
     auto read = PrintPod(to, options.name, Wanted::Of({}, options), "", options.follow,

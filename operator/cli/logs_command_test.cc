@@ -71,7 +71,9 @@ class LogsCommandTest : public testing::Test {
                           {"training.kubeflow.org/job-role", "worker"},
                           {"ringmaster.dev/job-uid", "u"},
                           {"training.kubeflow.org/replica-index", std::to_string(index)}}}}},
-                      {"spec", {{"containers", {{{"name", "worker"}, {"image", "x"}}}}}}};
+                      {"spec",
+                       {{"containers", {{{"name", "worker"}, {"image", "x"}}}},
+                        {"initContainers", {{{"name", "side"}, {"image", "x"}}}}}}};
     ASSERT_TRUE(api_->Create(kube::Pods(), "default", pod).has_value());
     const Json running = {{"status",
                            {{"phase", "Running"},
@@ -122,6 +124,18 @@ TEST_F(LogsCommandTest, OfAJobEachPodComesWithItsWorkersNumber) {
   EXPECT_EQ(Print({}), "[0] a\n[0] b\n[0] c\n[0] d\n[1] a\n[1] b\n[1] c\n[1] d\n");
   EXPECT_EQ(Print({}, "digits-worker-1"), "a\nb\nc\nd\n");
   EXPECT_THAT(Print({.container = "side"}), HasSubstr("digits-worker-0: a\n"));
+}
+
+TEST_F(LogsCommandTest, AContainerThatThePodsDoNotHaveIsNamedWithThoseThatTheyHave) {
+  MakeJob(1);
+  EXPECT_THAT(Print({.container = "nope"}), HasSubstr("has no pods")) << "so nobody knows";
+  MakePod(0);
+  MakePod(1);
+  const std::string says = " has no such container; it has worker, side";
+  EXPECT_EQ(Print({.container = "nope"}), "-c nope: digits" + says);
+  EXPECT_EQ(Print({.container = "nope"}, "digits-worker-1"), "-c nope: digits-worker-1" + says);
+  EndJob();  // else a command that follows it would go on
+  EXPECT_EQ(Print({.container = "nope", .follow = true}), "-c nope: digits" + says);
 }
 
 TEST_F(LogsCommandTest, PodsAreReadAtTheSameTimeAndPrintedInTheirOrder) {

@@ -27,13 +27,33 @@ bool IsYaml(const fs::path& file) {
   return file.extension() == ".yaml" || file.extension() == ".yml" || file.extension() == ".json";
 }
 
+// For the end of an error: what would run `word` if it is meant as a command.
+std::string AsCommand(const std::string& word) {
+  return fmt::format("to run it as a command type `ringmaster run -np N {}`", word);
+}
+
+// Whether `file` is a program. What has the name of a manifest is none: there are file systems on
+// which every file can be executed.
+bool IsProgram(const fs::path& file) { return !IsYaml(file) && access(file.c_str(), X_OK) == 0; }
+
+// As a shell finds it: a name without a folder is looked for in PATH.
+std::string Typed(const fs::path& program) {
+  return (program.has_parent_path() ? "" : "./") + program.string();
+}
+
 // The files for `path`; if there are none, an error was added.
 std::vector<fs::path> Expand(const fs::path& path, std::vector<std::string>* errors) {
   std::error_code error;
   fs::file_status status = fs::status(path, error);
   if (error || !fs::exists(status)) {
-    errors->push_back(fmt::format("{}: {}", path.string(),
-                                  error ? error.message() : "No such file or directory"));
+    errors->push_back(fmt::format("{}: {}{}", path.string(),
+                                  error ? error.message() : "No such file or directory",
+                                  IsYaml(path) ? "" : "; " + AsCommand(path.string())));
+    return {};
+  }
+  if (fs::is_regular_file(status) && IsProgram(path)) {
+    errors->push_back(fmt::format("{}: this is a program and no manifest; {}", path.string(),
+                                  AsCommand(Typed(path))));
     return {};
   }
   if (!fs::is_directory(status)) return {path};

@@ -93,6 +93,22 @@ TEST_F(ManifestTest, AScriptWithoutItsInterpreterIsUnderstood) {
   EXPECT_TRUE(JobForCommand(options, dir_).has_value()) << "it can be run by itself";
 }
 
+TEST_F(ManifestTest, AProgramIsNoManifestAndItIsSaidWhatToType) {
+  const fs::path program = Write("solve",
+                                 "\x7f"
+                                 "ELF\x01");
+  fs::permissions(program, fs::perms::owner_all);
+  EXPECT_EQ(Error(program), program.string() +
+                                ": this is a program and no manifest; to run it as a command type "
+                                "`ringmaster run -np N " +
+                                program.string() + "`");
+  EXPECT_THAT(Error("hostname"), HasSubstr("type `ringmaster run -np N hostname`"));
+  EXPECT_THAT(Error(dir_ / "none.yaml"), testing::Not(HasSubstr("-np")));
+  const fs::path manifest = Write("a.yaml", kGood);
+  fs::permissions(manifest, fs::perms::owner_all);
+  EXPECT_EQ(Error(manifest), "") << "on some file systems every file can be executed";
+}
+
 TEST_F(ManifestTest, SaysWhatIsWrongWithAFileAsSuch) {
   EXPECT_THAT(Error(Write("empty.yaml", "")), HasSubstr("empty"));
   EXPECT_THAT(Error(Write("tab.yaml", "a: [1\nb: 2\n")), HasSubstr("line"));

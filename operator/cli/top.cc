@@ -56,6 +56,16 @@ std::string HoldUp(const std::vector<inspection::RankTimes>& ranks) {
       100 * straggler->least_of_others);
 }
 
+// Empty if a step was completed. Without one the column STEP leaves open what is the matter.
+std::string NoStepYet(const std::vector<inspection::RankTimes>& ranks, const std::string& job) {
+  if (std::any_of(ranks.begin(), ranks.end(), [](const auto& times) { return times.step > 0; }))
+    return "";
+  return fmt::format(
+      "\nNo step has been completed yet. A script that calls neither step() of a "
+      "DistributedOptimizer nor\nstate.commit() nor end_step() completes none.\nMore: why {}\n",
+      job);
+}
+
 }  // namespace
 
 std::string TopText(const inspection::Inspection& earlier, const inspection::Inspection& now) {
@@ -63,10 +73,10 @@ std::string TopText(const inspection::Inspection& earlier, const inspection::Ins
   std::vector<std::vector<std::string>> rows = {
       {"RANK", "WORKER", "STEP", "COMPUTES", "BLOCKED", "WAITING", "RUNNING", "MB/S"}};
   for (const inspection::RankTimes& times : ranks) rows.push_back(RowOf(times));
+  const std::string job = fields::TextAt(now.job, "/metadata/name");
   if (ranks.empty())
-    return HeadLine(now, ranks) + fmt::format("no worker is in a view\nMore: why {}\n",
-                                              fields::TextAt(now.job, "/metadata/name"));
-  return HeadLine(now, ranks) + Lay(rows) + HoldUp(ranks);
+    return HeadLine(now, ranks) + fmt::format("no worker is in a view\nMore: why {}\n", job);
+  return HeadLine(now, ranks) + Lay(rows) + HoldUp(ranks) + NoStepYet(ranks, job);
 }
 
 }  // namespace ringmaster::cli

@@ -86,6 +86,14 @@ TEST(TopTest, AWorkerThatHasNotTrainedSinceHasNoShares) {
   EXPECT_THAT(TopText(look, look), HasSubstr("0      p0       10     -          -"));
 }
 
+TEST(TopTest, ThatNoStepHasBeenCompletedIsSaid) {
+  const auto none = Look({{0, Times(2, 1, 1, 0)}, {0, Times(2, 1, 1, 0)}});
+  EXPECT_THAT(TopText(none, none), HasSubstr("\nNo step has been completed yet. "));
+  EXPECT_THAT(TopText(none, none), HasSubstr("\nMore: why digits\n"));
+  const auto first = Look({{0, Times(2, 1, 1, 0)}, {1, Times(2, 1, 1, 0)}});
+  EXPECT_THAT(TopText(none, first), Not(HasSubstr("No step"))) << "one rank has told of it";
+}
+
 TEST(TopTest, WithoutWorkersItSaysSo) {
   EXPECT_THAT(TopText(Look({}), Look({})),
               AllOf(HasSubstr("digits"), HasSubstr("no worker is in a view\nMore: why digits\n")));

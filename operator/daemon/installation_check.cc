@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/http/fetch.h"
+#include "common/option_bounds/option_bounds.h"
 #include "operator/app/setting_texts.h"
 
 namespace ringmaster::daemon {
@@ -104,7 +105,7 @@ int RunInstallationCheck(int argc, char** argv) {
   cli.add_option("--grpc", installation.grpc, "HOST:PORT that sidecars dial")->required();
   cli.add_option("--metrics", installation.metrics, "HOST:PORT that serves /metrics without TLS");
   cli.add_option("--wait", seconds, "how many seconds a replica may take until it leads")
-      ->check(CLI::Range(0, 3600))
+      ->check(option_bounds::WholeNumber(0, 3600))
       ->capture_default_str();
   try {
     cli.parse(argc, argv);

@@ -185,6 +185,7 @@ Json JobHistory::Now() const {
   now["view"] = teller == nullptr || teller->epoch == 0 ? "" : inspection::ViewName(teller->epoch);
   now["pods"] = std::move(pods);
   now["ranks"] = ranks_;
+  now["slots"] = fields::IntegerAt(last_.job, "/spec/slotsPerWorker", 1);
   now["straggler"] = straggler_;
   now["changes"] = changes_;
   const Json& status = fields::Member(last_.job, "status");

@@ -10,6 +10,7 @@
 #include "operator/page/assets.h"
 #include "operator/page/slow_answer.h"
 #include "operator/page/timeline_lanes.h"
+#include "operator/page/worker_lines.h"
 
 namespace ringmaster::page {
 namespace {
@@ -37,26 +38,49 @@ Response Answer(std::string type, std::string body) {
   return {.content_type = std::move(type), .body = std::move(body)};
 }
 
+struct LogQuery {
+  std::string ns, pod;
+  int lines = 0;
+  std::optional<int> worker;  // the number in front of the lines that are wanted; none: all lines
+};
+
+std::string Unreadable(const std::string& why) { return "the log can't be read: " + why + "\n"; }
+
 // The last lines of a pod's log.
-std::string LogText(Source* source, const std::string& ns, const std::string& pod, int lines,
-                    std::stop_token stop) {
+std::string LogText(Source* source, const LogQuery& query, std::stop_token stop) {
   std::string text;
   const auto read = source->Log(
-      ns, pod, lines,
+      query.ns, query.pod, query.lines,
       [&](std::string_view more) {
         text.append(more.substr(0, kMostLogBytes - std::min(kMostLogBytes, text.size())));
         return text.size() < kMostLogBytes;
       },
       std::move(stop));
-  return read ? text : "the log can't be read: " + read.error() + "\n";
+  return read ? text : Unreadable(read.error());
+}
+
+// Of one worker, as far as they are among the last lines of its pod.
+std::string WorkerLogText(Source* source, const LogQuery& query, std::stop_token stop) {
+  WorkerLines kept(*query.worker, static_cast<std::size_t>(query.lines), kMostLogBytes);
+  const auto read = source->Log(
+      query.ns, query.pod, kMostLines,
+      [&](std::string_view more) {
+        kept.Feed(more);
+        return true;
+      },
+      std::move(stop));
+  return read ? kept.Finish() : Unreadable(read.error());
 }
 
 Response LogOf(Source* source, const Request& request) {
-  const int lines = std::clamp(std::atoi(request.Parameter("lines").c_str()), 1, kMostLines);
-  return SlowAnswer(
-      "text/plain; charset=utf-8",
-      [source, ns = request.Parameter("namespace"), pod = request.Parameter("pod"),
-       lines](std::stop_token stop) { return LogText(source, ns, pod, lines, std::move(stop)); });
+  LogQuery query{.ns = request.Parameter("namespace"),
+                 .pod = request.Parameter("pod"),
+                 .lines = std::clamp(std::atoi(request.Parameter("lines").c_str()), 1, kMostLines)};
+  if (const std::string worker = request.Parameter("worker"); !worker.empty())
+    query.worker = std::atoi(worker.c_str());
+  return SlowAnswer("text/plain; charset=utf-8", [source, query](std::stop_token stop) {
+    return (query.worker ? WorkerLogText : LogText)(source, query, std::move(stop));
+  });
 }
 
 // The number of timelines in progress: each needs memory for a while.

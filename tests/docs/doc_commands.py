@@ -17,6 +17,7 @@ E2E = "tests/e2e/install_test.py"
 CLI = "tests/integration/commands_test.py"
 TROUBLES = "tests/e2e/surroundings_test.py"
 KUBECTL = "tests/integration/kubectl_test.py"
+PAGE = "tests/e2e/operators_page_test.py"
 # On the pages README.md and CONTRIBUTING.md of the top folder, and of docs/.
 ELSEWHERE = [
     ("README", "pip install --no-index --find-links dist", "tests/integration/release_test.py", "wheel"),
@@ -72,11 +73,15 @@ ELSEWHERE = [
     ("operations", "ringmaster logs JOB", CLI, 'do("logs"'),
     ("operations", "kubectl get pods -l training.kubeflow.org/job-name=JOB", TROUBLES, "list training.kubeflow.org/job-name"),
     ("operations", "kubectl logs POD", "tests/e2e/disruptions_test.py", "logs"),
-    ("operations", "TOKEN=$(printf", "tests/e2e/disruptions_test.py", "Ringmaster-Token"),
-    ("operations", "curl -H", "tests/e2e/disruptions_test.py", "Ringmaster-Token"),
+    ("operations", "kubectl proxy", PAGE, "kubectl proxy"),
+    ("operations", "TOKEN=$(printf", PAGE, "TOKEN=$(printf"),
+    ("operations", "curl -H", PAGE, "curl -H"),
     ("operations", "kubectl get hvdjob", "tests/e2e/operator_test.py", "get"),
     ("operations", "kubectl describe hvdjob JOB", "tests/e2e/looking_test.py", 'kubectl("describe", "hvdjob"'),
-    ("operations", "helm upgrade ringmaster charts/ringmaster", E2E, "upgrade --namespace --reuse-values --set"),
+    ("operations", "helm upgrade ringmaster charts/ringmaster", PAGE, "helm upgrade ringmaster"),
+    ("operations", "kubectl create clusterrolebinding", PAGE, "kubectl create clusterrolebinding"),
+    ("operations", "kubectl -n ringmaster-system port-forward", PAGE, "kubectl -n ringmaster-system port-forward"),
+    ("operations", "kubectl -n team create token NAME", PAGE, "kubectl -n team create token NAME"),
     ("python", "python3 -m ringmaster.timeline", "collectives/python/tests/timeline_test.py", "timeline.main t.json"),
     ("reliability", "for seed in $(seq 1 25); do tests/chaos/storm.py", "tests/chaos/CMakeLists.txt", "storm.py --seed --faults"),
     ("testing-cluster", "tests/cluster/cluster build", "tests/cluster/cluster_test.py", "build"),
@@ -124,9 +129,6 @@ NOT_RUN = [
     ("CONTRIBUTING", "PYTHONPATH=build/release/python", "it is what ctest runs, with a filter"),
     ("install", "kind load docker-image", "there is no Docker in the tests, whose cluster imports the archives"),
     ("install", "export PATH", "sets a variable alone"),
-    ("operations", "kubectl port-forward POD 9403", "the tests ask by the API server's proxy"),
-    ("operations", "kubectl create clusterrolebinding", "page_gate_test.cc has the rights that it gives"),
-    ("operations", "kubectl -n ringmaster-system port-forward", "it ends with Ctrl-C"),
     ("reliability", "hack/quickstart", "it installs packages; CI runs it before everything else"),
 ]
 

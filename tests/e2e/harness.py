@@ -1,11 +1,13 @@
 """What tests of the operator on a real cluster are written with: jobs, waits, and evidence when a test fails."""
 import base64
+import functools
 import hmac
 import json
 import os
 import pathlib
 import re
 import shlex
+import subprocess
 import sys
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
@@ -13,7 +15,7 @@ sys.path[:0] = [str(REPOSITORY / "tests/cluster"), str(REPOSITORY / "tests/suppo
 
 from handle import PATIENCE, Handle, cannot, condition  # noqa: E402
 
-CHART = REPOSITORY / "charts/ringmaster"
+VERSION = re.search(r"^version: *(\S+)", (REPOSITORY / "charts/ringmaster/Chart.yaml").read_text(), re.M)[1]
 JOB = "horovodjobs.ringmaster.dev"
 SYSTEM = "ringmaster-system"  # namespace of the operator
 RELEASE = "ringmaster"
@@ -37,8 +39,17 @@ def image_archives():
 class Cluster(Handle):
     """The cluster, and the operator on it."""
 
+    @functools.cached_property
+    def chart(self):
+        """The archive that a release of this tree has."""
+        out = self.dir / "release"
+        done = subprocess.run([REPOSITORY / "hack/release", VERSION, "--only", "chart", "--out", out], capture_output=True, text=True,
+                              timeout=PATIENCE, stdin=subprocess.DEVNULL)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return out / ("ringmaster-%s.tgz" % VERSION)
+
     def install_operator(self, *options):
-        self.helm("upgrade", "--install", RELEASE, str(CHART), "--namespace", SYSTEM, "--create-namespace", "--wait",
+        self.helm("upgrade", "--install", RELEASE, str(self.chart), "--namespace", SYSTEM, "--create-namespace", "--wait",
                   "--timeout", "3m", *options)
 
     def uninstall_operator(self):

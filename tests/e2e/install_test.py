@@ -1,4 +1,4 @@
-"""Installing on an empty cluster, and everything after: helm test, rights, upgrade, rollback, kustomize, uninstalling.
+"""Installing what hack/release packs on an empty cluster, and everything after: helm test, rights, upgrade, rollback, kustomize, uninstalling.
 
 The tests stand in the order in which they run. Whatever was installed before is removed first, and the operator is there again
 afterwards, for the other files.
@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from harness import CHART, JOB, RELEASE, REPOSITORY, SYSTEM, Job, condition
+from harness import JOB, RELEASE, REPOSITORY, SYSTEM, Job, condition
 
 OPERATOR = "ringmaster-operator"
 ACCOUNT = "system:serviceaccount:%s:%s" % (SYSTEM, OPERATOR)
@@ -125,7 +125,7 @@ def test_a_configuration_file_is_read(cluster):
 
 
 def test_an_unknown_value_is_refused_before_anything_happens(cluster):
-    done = cluster.helm("upgrade", RELEASE, str(CHART), "--namespace", SYSTEM, "--set", "replica=3", check=False)
+    done = cluster.helm("upgrade", RELEASE, str(cluster.chart), "--namespace", SYSTEM, "--set", "replica=3", check=False)
     assert done.returncode != 0 and "additional properties 'replica' not allowed" in done.stdout + done.stderr
 
 

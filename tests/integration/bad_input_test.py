@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -243,13 +244,16 @@ def test_the_same_mistake_has_the_same_exit_status_with_every_command(write, tmp
                 done = ringmaster(command, *more, *words)
                 assert done.returncode == status and named in done.stderr and done.stdout == "", done
                 assert len(done.stderr.splitlines()) <= 2, done.stderr
+        shutil.copy("/bin/true", tmp_path / "solve")
         for words, status, named in ((("logs", "job", "--rank", 7), 1, "7"),
+                                     (("logs", "job", "-c", "nope"), 1, "-c nope: job has no such container; it has worker, ringmaster-"),
+                                     (("run", tmp_path / "solve"), 2, "type `ringmaster run -np N %s`" % (tmp_path / "solve")),
                                      (("kill", "job-worker-0", "--worker", 7), 1, "7"),
                                      (("scale", "job", "--replicas", 99), 2, "99"),
                                      (("timeline", "job", "-o", "/no/such/folder/t.json"), 2, "/no/such/folder/t.json"),
                                      (("apply", "/no/such/folder/job.yaml"), 2, "/no/such/folder/job.yaml"),
                                      (("convert", "/no/such/folder/job.yaml"), 2, "/no/such/folder/job.yaml")):
-            done = ringmaster(*words, *([] if words[0] == "convert" else ["--run-dir", run.dir]))
+            done = ringmaster(*words, *([] if words[0] in ("convert", "run") else ["--run-dir", run.dir]))
             assert done.returncode == status and named in done.stderr and done.stdout == "", done
         (tmp_path / "stop").touch()
         assert run.wait() == 0

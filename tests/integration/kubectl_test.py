@@ -1,5 +1,6 @@
 """kubectl at a run on this machine: the commands that docs/operations.md, install.md and troubleshooting.md show are typed."""
 
+import json
 import os
 import pathlib
 import re
@@ -118,6 +119,22 @@ def test_kubectl_at_a_run_does_what_the_pages_say(kubectl, write, tmp_path):
         assert run.job("mine")["spec"]["runPolicy"]["backoffLimit"] == 3
         assert "deleted" in shell.type("operations", "kubectl delete hvdjob JOB")
         assert run.wait() == 1 and "deleted while it ran" in run.text(), run.text()
+
+
+def test_a_pod_of_no_job_is_not_asked_to_leave(kubectl, write, tmp_path):
+    with Run(write(the_job(tmp_path))) as run:
+        run.world("mine", 1)
+        env = dict(harness.environment(PATH="%s:%s" % (kubectl, os.environ["PATH"])), KUBECONFIG=str(run.dir / "kubeconfig"))
+
+        def type_kubectl(*words, stdin=""):
+            return subprocess.run(["kubectl", *words], env=env, input=stdin, capture_output=True, text=True, timeout=harness.PATIENCE, check=True).stdout
+        type_kubectl("create", "--validate=false", "-f", "-", stdin=json.dumps(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stranger"}, "spec": {"containers": [{"name": "main", "image": "x", "command": ["true"]}]}}))
+        done = run.command("drain", "stranger")
+        assert done.returncode == 1 and done.stderr.startswith("ringmaster: stranger belongs to no HorovodJob: "), done
+        assert "drain" not in type_kubectl("get", "pod", "stranger", "-o", "yaml"), "nobody would take that back"
+        (tmp_path / "stop").touch()
+        assert run.wait() == 0, run.text()
 
 
 if __name__ == "__main__":

@@ -122,3 +122,14 @@ def test_a_worker_that_keeps_no_timeline_is_named(write, tmp_path):
         assert len(json.loads(done.stdout)["traceEvents"]) > 10 and "1 rank, " in done.stderr
         (tmp_path / "stop").touch()
         assert run.wait() == 0
+
+
+def test_before_training_has_begun_there_is_nothing_to_write(write, tmp_path):
+    shell = 'if [ "$HOROVOD_RANK" = 1 ]; then exec sleep 600; fi; exec %s %s' % (harness.WORKER, tmp_path)
+    with Run(write(manifest(command=["sh", "-c", shell], replicas=2, elasticPolicy__minReplicas=2))) as run:
+        wait_for("a worker that waits for the other one", lambda: any(pod.get("workers") for pod in run.job("job").get("status", {}).get("pods", [])),
+                 alive=run.alive)
+        done = run.command("timeline", "job", "-o", tmp_path / "t.json")
+        assert done.returncode == 1 and done.stdout == "", done
+        assert done.stderr.splitlines()[-1] == ("ringmaster: job has not begun to train: there is nothing to write yet; `why job` says what it waits for"), done.stderr
+        assert not (tmp_path / "t.json").exists()

@@ -182,6 +182,25 @@ def test_a_job_whose_pods_have_all_been_replaced_is_shown_from_its_first_steps_o
         assert run.wait() == 0, run.text()
 
 
+def test_the_log_of_one_of_several_workers_of_a_pod_is_shown_by_itself(write, tmp_path):
+    shell = 'echo "this is $HOROVOD_RANK"; exec %s %s' % (harness.WORKER, tmp_path)
+    with Run(write(manifest(command=["sh", "-c", shell], replicas=2, slotsPerWorker=2))) as run:
+        run.world("job", 4)
+        with Reader("ui", "--run-dir", run.dir) as ui, chromium() as page:
+            ui.has("^http")
+            page.get(ui.lines[0])
+            wait_for("four ranks", lambda: len(rows(page, "ranks")) == 4)
+            page.execute_script("[...document.querySelectorAll('#ranks tbody tr')].find(r => r.cells[1].innerText === 'job-worker-1/1').querySelector('button').click()")
+            wait_for("its own lines", lambda: "[3] this is 3" in text(page, "#log-text"))
+            assert text(page, "#log-of") == "job-worker-1" and text(page, "#log-choice") == "only lines of [3]"
+            assert "[2]" not in text(page, "#log-text")
+            click(page, "#log-one")
+            wait_for("those of the pod", lambda: "[2] this is 2" in text(page, "#log-text"))
+            assert "[3] this is 3" in text(page, "#log-text")
+        (tmp_path / "stop").touch()
+        assert run.wait() == 0, run.text()
+
+
 def test_whoever_lacks_the_token_sees_nothing(write, tmp_path):
     with Run(write(manifest(command=[str(harness.WORKER), str(tmp_path)], replicas=1))) as run:
         run.world("job", 1)

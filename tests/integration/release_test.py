@@ -69,6 +69,7 @@ def test_the_wheel_with_the_programs_is_all_that_a_job_needs_beside_python():
 
 @pytest.mark.parametrize("words, says", [((), "VERSION is missing"), (("0.0.9",), "VERSION is 0.0.9, and CMakeLists.txt says " + VERSION),
                                          ((VERSION, "--without", "chart"), '--without is "chart", allowed is wheels'),
+                                         ((VERSION, "--only", "wheels"), '--only is "wheels", allowed is chart'),
                                          ((VERSION, "--with", "wheels"), '--with is "wheels", allowed is images')])
 def test_bad_usage_is_said(words, says):
     done = release(*words)

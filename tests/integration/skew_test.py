@@ -1,9 +1,11 @@
-"""Libraries of one version beside sidecars of another: the job trains through a death, and `ringmaster why` names the versions.
+"""Two versions meet: libraries of one beside sidecars of another, where the job trains through a death and `ringmaster why` names the versions; and
+the command of one with a run of the other.
 
 The other version is this tree as 0.0.9 (targets other_build and other_collectives), because there is no release before this one. RINGMASTER_OTHER_BIN and
-RINGMASTER_OTHER_LIBRARY name a folder with a real one's ringmaster-sidecar, and its libringmaster.so.
+RINGMASTER_OTHER_LIBRARY name a folder with a real one's ringmaster and ringmaster-sidecar, and its libringmaster.so.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -12,10 +14,11 @@ import sys
 
 import pytest
 
-from harness import BIN, REPOSITORY, Run, manifest, wait_for
+from harness import BIN, REPOSITORY, Run, manifest, ringmaster, wait_for
 
 VERSION = re.search(r"project\(ringmaster VERSION ([\d.]+)", (REPOSITORY / "CMakeLists.txt").read_text())[1]
-OTHER_SIDECAR = pathlib.Path(os.environ.get("RINGMASTER_OTHER_BIN", BIN.parent / "other_bin")) / "ringmaster-sidecar"
+OTHER_BIN = pathlib.Path(os.environ.get("RINGMASTER_OTHER_BIN", BIN.parent / "other_bin"))
+OTHER_SIDECAR = OTHER_BIN / "ringmaster-sidecar"
 OTHER_LIBRARY = os.environ.get("RINGMASTER_OTHER_LIBRARY", str(BIN.parent / "other_lib/libringmaster.so"))
 TRAIN = """
 import time, ringmaster as rm
@@ -33,11 +36,11 @@ while True:
 """
 
 
-def programs(folder, sidecar):
-    """`ringmaster` beside a sidecar of our choice, which finds what it installs as in a build."""
-    for name, source in (("ringmaster", BIN), ("ringmaster-launcher", BIN), ("ringmaster-bench", BIN), ("ringmaster-sidecar", sidecar)):
+def programs(folder, sidecar, command=BIN):
+    """A `ringmaster` beside a sidecar of our choice, which finds what it installs as in a build."""
+    for name, source in (("ringmaster", command), ("ringmaster-launcher", BIN), ("ringmaster-bench", BIN), ("ringmaster-sidecar", sidecar)):
         (folder / "bin").mkdir(exist_ok=True)
-        shutil.copy(source / name if source is BIN else source, folder / "bin" / name)
+        shutil.copy(source if source is sidecar else source / name, folder / "bin" / name)
     for name in ("lib", "python"):
         (folder / name).symlink_to(BIN.parent / name)
     return [str(folder / "bin/ringmaster")]
@@ -73,6 +76,33 @@ def test_a_library_and_a_sidecar_of_different_versions_train_through_a_death(tmp
             run.do("kill", victim, "--worker", "0")
             epoch = trains(run, 3, after=epoch + 1)  # one view without it, one with it again
         assert says in run.do("why", "job")
+
+
+@pytest.mark.parametrize("run_of, command_of", [(BIN, OTHER_BIN), (OTHER_BIN, BIN)], ids=["older_command", "newer_command"])
+def test_the_command_of_one_version_shows_and_changes_a_run_of_the_other(tmp_path, run_of, command_of):
+    def versions(*folders):
+        return {ringmaster("version", program=[str(folder / "ringmaster")]).stdout for folder in folders}
+    assert len(versions(run_of, command_of)) == 2, "both are of one version"
+    job = tmp_path / "job.yaml"
+    job.write_text(manifest("job", ["python3", "-c", 'print("it begins", flush=True)\n' + TRAIN], replicas=2))
+    with Run(job, program=programs(tmp_path, run_of / "ringmaster-sidecar", run_of), PATH="/usr/bin:/bin") as run:
+        def do(*words):
+            done = ringmaster(*words, "--run-dir", run.dir, program=[str(command_of / "ringmaster")])
+            assert done.returncode == 0 and done.stderr == "", done
+            return done.stdout
+        epoch = trains(run, 2)
+        assert re.search(r"^job +Running +2/2 +2 ", do("get"), re.M)
+        assert re.search(r"^job-worker-1 .* Training ", do("get", "job", "-o", "wide"), re.M)
+        assert json.loads(do("get", "job", "-o", "json"))["status"]["worldSize"] == 2
+        assert re.search(r"^job-worker-1 ", do("describe", "job"), re.M)
+        assert re.match(r"job trains: step \d+, [1-9]\d* more in 2 s, 2 workers, ", do("why", "job"))
+        assert re.match(r"job   view 1\.\d+   2 workers   step [1-9]", do("top", "job", "--interval", "0.5"))
+        assert sorted(do("logs", "job").splitlines()) == ["[0] it begins", "[1] it begins"]
+        assert re.match(r"2 ranks, [1-9]\d* events of ", do("timeline", "job", "-o", tmp_path / "timeline.json"))
+        do("drain", "job-worker-1")
+        epoch = trains(run, 2, after=epoch + 1)  # one view without it, one with the pod that replaces it
+        do("scale", "job", "--replicas", 1)
+        trains(run, 1, after=epoch)
 
 
 if __name__ == "__main__":

@@ -17,11 +17,13 @@ def narrow(driver, width, height):
 
 
 @contextlib.contextmanager
-def chromium(width=1200, height=1500, dark=False):
-    """A browser with a window of width x height pixels. Everything that it writes is gone afterwards."""
+def chromium(width=1200, height=1500, dark=False, any_certificate=False):
+    """A browser with a window of width x height pixels. Everything that it writes is gone afterwards. any_certificate: as if somebody had agreed
+    to go on after each warning of a certificate."""
     with tempfile.TemporaryDirectory(prefix="rm-browser-") as home:
         options = Options()
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        options.set_capability("acceptInsecureCerts", any_certificate)
         for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars", "--disable-gpu", "--user-data-dir=" + home,
                          "--window-size=%d,%d" % (width, height), *(["--blink-settings=preferredColorScheme=0"] if dark else [])):
             options.add_argument(argument)

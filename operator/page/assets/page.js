@@ -309,8 +309,14 @@ function logButton(rank) {
   const button = document.createElement("button");
   button.type = "button";
   button.textContent = "log";
-  button.addEventListener("click", () => openLog(rank.pod));
+  button.addEventListener("click", () => openLog(rank.pod, workerNumber(rank)));
   return button;
+}
+
+// The number that stands in front of the worker's lines; null where it is the only one of its pod.
+function workerNumber(rank) {
+  const name = rank.worker.match(/-(\d+)\/(\d+)$/);
+  return name ? Number(name[1]) * page.job.slots + Number(name[2]) : null;
 }
 
 function drawRanks() {
@@ -360,12 +366,22 @@ function drawLine(line) {
   }));
 }
 
-function openLog(pod) {
-  const { namespace } = page.job;
+// `worker`: a number in front of lines of the pod, null if they have none.
+function openLog(pod, worker) {
+  page.log = { namespace: page.job.namespace, pod, worker };
   $("log").hidden = false;
   $("log-of").textContent = pod;
+  $("log-choice").hidden = worker === null;
+  $("log-worker").textContent = `[${worker}]`;
+  $("log-one").checked = worker !== null;
+  readLog();
+}
+
+function readLog() {
+  const asked = page.log;
+  const one = $("log-one").checked ? `&worker=${asked.worker}` : "";
   $("log-text").textContent = "...";
-  fetch(`/api/log?namespace=${encodeURIComponent(namespace)}&pod=${encodeURIComponent(pod)}&lines=500`)
+  fetch(`/api/log?namespace=${encodeURIComponent(asked.namespace)}&pod=${encodeURIComponent(asked.pod)}&lines=500${one}`)
     .then((answer) => answer.text())
     .then((text) => {
       $("log-text").textContent = text || "it printed nothing";
@@ -399,6 +415,7 @@ function listJobs() {
 $("jobs").addEventListener("change", (event) => show(event.target.value));
 $("value").addEventListener("change", (event) => { page.value = event.target.value; drawCharts(); });
 $("heat-shows").addEventListener("change", () => { if (page.job) drawHeat(); });
+$("log-one").addEventListener("change", readLog);
 $("log-close").addEventListener("click", () => { $("log").hidden = true; });
 window.addEventListener("resize", () => { if (page.job) { drawCharts(); drawHeat(); } });
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (page.job) { makeCharts(); draw(); } });
