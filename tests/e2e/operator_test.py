@@ -1,8 +1,9 @@
 """What happens to the operator, and what it never gets to see. install_test.py has its installation."""
 import json
+import re
 
 from handle import condition
-from harness import JOB, SYSTEM
+from harness import JOB, REPOSITORY, SYSTEM
 
 
 def leaders(cluster):
@@ -32,3 +33,19 @@ def test_a_job_with_a_wrong_field_is_refused_by_the_api_server(operator):
     done = operator.run("kubectl", "apply", "-f", "-", check=False, stdin=json.dumps(job))
     assert done.returncode != 0 and "spec.worker.replicas" in done.stderr, done.stdout + done.stderr
     assert operator.get(JOB, "wrong") is None
+
+
+def test_what_the_page_on_the_api_shows_of_a_refusal_is_what_kubectl_prints(operator):
+    page = (REPOSITORY / "docs/api.md").read_text()
+    of_rules, of_fields = re.findall(r"\$ kubectl apply -f job\.yaml\n(.*)\n", page)
+    container = {"name": "worker", "image": "x", "command": ["true"]}
+    job = {"apiVersion": "ringmaster.dev/v1alpha1", "kind": "HorovodJob", "metadata": {"name": "digits"},
+           "spec": {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 8}, "worker": {"replicas": 9, "template": {"spec": {"containers": [container]}}}}}
+    done = operator.run("kubectl", "apply", "-f", "-", check=False, stdin=json.dumps(job))
+    assert done.returncode != 0 and done.stderr.strip() == of_rules
+    job["spec"]["worker"]["replicas"] = 2
+    container["comand"] = container.pop("command")
+    done = operator.run("kubectl", "apply", "-f", "-", check=False, stdin=json.dumps(job))
+    begins, ends = of_fields.split(" ... ")
+    assert done.returncode != 0 and done.stderr.startswith(begins) and done.stderr.strip().endswith(ends), done.stderr
+    assert operator.get(JOB, "digits") is None

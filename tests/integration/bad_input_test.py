@@ -62,6 +62,17 @@ def test_wrong_manifest_names_field_value_and_what_is_allowed(case, write):
     assert len(done.stderr.splitlines()) == 1, "one wrong field, one line:\n" + done.stderr
 
 
+def test_run_prints_what_the_page_on_the_api_shows_of_a_wrong_manifest(tmp_path):
+    page = (harness.REPOSITORY / "docs/api.md").read_text()
+    of_fields, of_rules = re.findall(r"\$ ringmaster run job\.yaml\n(ringmaster: .*\n(?:job\.yaml: .*\n)*)", page)
+    typed_wrong = json.loads(changed(**{"spec.worker.replicas": "4"}))
+    typed_wrong["spec"]["worker"]["template"]["spec"]["containers"][0]["comand"] = ["true"]
+    for text, shown in (json.dumps(typed_wrong), of_fields), (changed(**{"spec.worker.replicas": 9}), of_rules):
+        (tmp_path / "job.yaml").write_text(text)
+        done = ringmaster("run", "job.yaml", cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (2, shown)
+
+
 def test_all_errors_of_all_manifests_are_said_at_once(write, tmp_path):
     write(changed(**{"spec.wrker": 1, "spec.worker.replicas": "four"}), "a.yaml")
     write(changed(**{"kind": "Job"}), "b.yaml")

@@ -188,6 +188,32 @@ def test_convert_prints_what_its_page_shows(tmp_path):
     assert (tmp_path / "job.yaml").read_text() == result
 
 
+MPI_JOB = """
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: mnist}
+spec:
+  slotsPerWorker: 1
+  mpiReplicaSpecs:
+    Launcher:
+      replicas: 1
+      template:
+        spec:
+          containers:
+          - {name: launcher, image: "mnist:1", command: [mpirun, --allow-run-as-root, -np, "2", -bind-to, none, -map-by, slot, -x, PATH,
+                                                         -mca, pml, ob1, python, train.py]}
+    Worker: {replicas: 2, template: {spec: {containers: [{name: worker, image: "mnist:1"}]}}}
+"""
+
+
+def test_convert_prints_what_the_page_on_the_mpi_operator_shows(tmp_path):
+    page = (harness.REPOSITORY / "docs/from-mpi-operator.md").read_text()
+    shown = re.search(r"\$ ringmaster convert mpijob\.yaml > job\.yaml\n(.*?)\$ kubectl", page, re.S)[1]
+    (tmp_path / "mpijob.yaml").write_text(MPI_JOB)
+    done = ringmaster("convert", "mpijob.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, shown)
+
+
 def test_of_two_runs_none_is_changed_unless_it_is_named(write, tmp_path):
     with tempfile.TemporaryDirectory(prefix="rm-") as home:
         runs = pathlib.Path(home) / "ringmaster"
