@@ -1,6 +1,6 @@
 #include "common/bench/options.h"
 
-#include <map>
+#include <string>
 
 #include "common/option_bounds/option_bounds.h"
 
@@ -24,16 +24,42 @@ const char* NameOf(Operation operation) {
   return "";
 }
 
+namespace {
+
+// Makes the number of the operation of its name, or says what is allowed.
+std::string ReadOperation(std::string& word) {
+  std::string allowed;
+  for (const Operation operation : kOperations) {
+    if (word == NameOf(operation)) {
+      word = std::to_string(static_cast<int>(operation));
+      return "";
+    }
+    allowed += (allowed.empty() ? "" : ", ") + std::string(NameOf(operation));
+  }
+  return "\"" + word + "\" is no operation: allowed are " + allowed;
+}
+
+// Makes the number of bytes of "64K", or says what is allowed.
+std::string ReadSize(std::string& word) {
+  const std::string given = word;
+  try {
+    if (const std::string wrong = CLI::AsSizeValue(false)(word); wrong.empty()) return "";
+  } catch (const CLI::ValidationError&) {  // so it tells of an unknown unit
+  }
+  return "\"" + given +
+         "\" is not a number of bytes: allowed is a whole number, with K, M, G or T behind it";
+}
+
+}  // namespace
+
 void AddOptions(CLI::App* app, Options* options) {
-  std::map<std::string, Operation> names;
-  for (Operation operation : kOperations) names[NameOf(operation)] = operation;
   app->add_option("--op", options->operations, "operations, with a comma between (default: all)")
       ->delimiter(',')
-      ->transform(CLI::CheckedTransformer(names).description(
-          "allreduce,allgather,reducescatter,broadcast,alltoall,barrier"));
+      ->transform(CLI::Validator(ReadOperation,
+                                 "allreduce,allgather,reducescatter,broadcast,alltoall,barrier"));
   const auto bytes = [app](const char* name, std::size_t* value, const char* help) {
     app->add_option(name, *value, help)
-        ->transform(CLI::AsSizeValue(false).description(""))
+        ->transform(CLI::Validator(ReadSize, ""))
         ->check(option_bounds::WholeNumber(4, std::int64_t{1} << 40).description(""))
         ->type_name("BYTES")
         ->capture_default_str();

@@ -21,7 +21,7 @@ void LineSplitter::Take(char c, TimePoint now) {
   overwrites_ = c == '\r';
   if (overwrites_) return;
   line_ += c;
-  if (line_.size() >= kLongest) Emit();
+  if (line_.size() >= longest_) Emit();
 }
 
 void LineSplitter::Finish() {

@@ -22,8 +22,11 @@ class LineSplitter {
 
   // A longer line is cut into several.
   static constexpr size_t kLongest = 64 * 1024;
+  // For lines that were cut so before, and then got a number in front: they stay whole.
+  static constexpr size_t kLongestLabelled = kLongest + 32;
 
-  explicit LineSplitter(OnLine on_line) : on_line_(std::move(on_line)) {}
+  explicit LineSplitter(OnLine on_line, size_t longest = kLongest)
+      : on_line_(std::move(on_line)), longest_(longest) {}
 
   void Feed(std::string_view text, TimePoint now);
   // Call when no more text comes: what is left without a line end is a line, too.
@@ -35,6 +38,7 @@ class LineSplitter {
   void Overwrite(TimePoint now);
 
   const OnLine on_line_;
+  const size_t longest_;
   std::string line_;
   bool overwrites_ = false;         // the last character was '\r'
   std::optional<TimePoint> shown_;  // when the newest state of a progress bar was handed out

@@ -52,5 +52,13 @@ TEST_F(LineSplitterTest, ALineThatDoesNotEndIsCut) {
   EXPECT_EQ(seen_[0].size(), LineSplitter::kLongest);
 }
 
+TEST_F(LineSplitterTest, WhatWasCutAndGotANumberInFrontStaysWhole) {
+  LineSplitter again([this](std::string_view line) { seen_.emplace_back(line); },
+                     LineSplitter::kLongestLabelled);
+  const std::string labelled = "[1023] " + std::string(LineSplitter::kLongest, 'x');
+  again.Feed(labelled + "\n" + labelled + "\n", now_);
+  EXPECT_THAT(seen_, ElementsAre(labelled, labelled));
+}
+
 }  // namespace
 }  // namespace ringmaster::lines

@@ -120,15 +120,16 @@ kube::Result<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Listen(const std::st
 kube::Result<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Listen(
     const std::string& flag, const std::string& host_port, http::Server::Answer answer,
     std::optional<http::Certificate> certificate) {
-  const auto fail = [&](const std::string& why) {
+  const auto fail = [&](kube::ErrorCode code, const std::string& why) {
     return tl::unexpected(kube::Error{
-        .code = kube::ErrorCode::kUnavailable,
+        .code = code,
         .message = fmt::format("{}: can't listen on \"{}\": {}", flag, host_port, why)});
   };
   const auto where = ParseHostPort(host_port);
-  if (!where) return fail(where.error());
+  if (!where) return fail(kube::ErrorCode::kInvalid, where.error());
   auto endpoints = std::make_unique<Endpoints>(std::move(answer), std::move(certificate));
-  if (const std::string why = endpoints->Open(*where); !why.empty()) return fail(why);
+  if (const std::string why = endpoints->Open(*where); !why.empty())
+    return fail(kube::ErrorCode::kUnavailable, why);
   return endpoints;
 }
 

@@ -369,6 +369,14 @@ bool Is(const CLI::ParseError& error) {
   return dynamic_cast<const Kind*>(&error) != nullptr;
 }
 
+// CLI11's error about an option that stands without its value, or too often, in other words.
+std::string WrongCount(const std::string& said) {
+  const std::string option = said.substr(0, said.find(": "));
+  if (said.ends_with(" missing")) return option + " needs a value";
+  if (said.find("At Most 1 required") != std::string::npos) return option + " can be given once";
+  return said;
+}
+
 tl::unexpected<Failure> WrongWords(const CLI::App& root, const CLI::ParseError& error,
                                    const std::string& program) {
   const auto chosen = root.get_subcommands();
@@ -376,7 +384,9 @@ tl::unexpected<Failure> WrongWords(const CLI::App& root, const CLI::ParseError& 
   const std::string name = chosen.empty() ? "" : command.get_name();
   const auto rest = root.remaining(true);
   const bool lacks = Is<CLI::RequiredError>(error);
-  std::string what = (name.empty() ? "" : name + ": ") + error.what();
+  const std::string said =
+      Is<CLI::ArgumentMismatch>(error) ? WrongCount(error.what()) : error.what();
+  std::string what = (name.empty() ? "" : name + ": ") + said;
   if (lacks) what += WhereNamesAre(command, error.what(), program);
   // What is too much may be why something is missing.
   if ((Is<CLI::ExtrasError>(error) && !rest.empty()) ||
@@ -409,6 +419,7 @@ Outcome<Command> Chosen(const std::string& name, Parsed* p, const std::string& p
   if (name == "bench") {
     if (const std::string wrong = bench::WhatIsWrong(p->measured); !wrong.empty())
       return Fail(ExitCode::kUsage, "bench: " + wrong);
+    p->bench.csv = p->measured.csv;
     return Command(p->bench);
   }
   if (name == "convert") return Command(p->convert);

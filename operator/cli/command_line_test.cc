@@ -300,12 +300,28 @@ TEST(CommandLineTest, NoCommandTakesAnOptionThatItDoesNotHave) {
   }
 }
 
+TEST(CommandLineTest, AnOptionWithoutItsValueAndOneThatStandsTwiceAreNamed) {
+  const Wrong cases[] = {
+      {{"run", "-np"}, "run: --np needs a value\n"},
+      {{"logs", "job", "--tail"}, "logs: --tail needs a value\n"},
+      {{"kill", "p", "--worker", "0", "--worker", "1"}, "kill: --worker can be given once\n"}};
+  for (const Wrong& wrong : cases) {
+    const auto parsed = ParseCommandLine(wrong.words);
+    ASSERT_FALSE(parsed.has_value()) << wrong.says;
+    EXPECT_EQ(parsed.error().code, ExitCode::kUsage);
+    EXPECT_THAT(parsed.error().message, HasSubstr(wrong.says));
+  }
+}
+
 TEST(CommandLineTest, WrongOptionsOfBenchAreRefusedBeforeAnythingIsStarted) {
   const Wrong cases[] = {
       {{"bench", "--max-byte", "64M"}, "bench has no option --max-byte; did you mean --max-bytes?"},
       {{"bench", "-np", "2", "--ops=allreduce"}, "did you mean --op?"},
-      {{"bench", "--op", "allredoce"}, "allredoce"},
-      {{"bench", "--max-bytes", "many"}, "many"},
+      {{"bench", "--op", "allredoce"}, "\"allredoce\" is no operation: allowed are allreduce, "},
+      {{"bench", "--op", "1"}, "\"1\" is no operation"},
+      {{"bench", "--max-bytes", "many"}, "\"many\" is not a number of bytes: allowed is"},
+      {{"bench", "--max-bytes", "1Q"}, "\"1Q\" is not a number of bytes: allowed is"},
+      {{"bench", "--max-bytes"}, "bench: --max-bytes needs a value\n"},
       {{"bench", "--min-bytes", "2M", "--max-bytes", "1M"}, "is more than --max-bytes"},
       {{"bench", "train.py"}, "\"train.py\" is one argument too many"},
       {{"-n", "team", "bench"}, "bench has no option -n"}};

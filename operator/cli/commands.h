@@ -44,6 +44,7 @@ struct RunOptions {
   std::filesystem::path run_dir;  // empty: a new one, removed at the end
   int port = 0;                   // of the API server; 0: chosen free
   std::filesystem::path summary;  // empty: none
+  std::filesystem::path csv;      // which the command will write; empty: none
   // Each worker's output is kept in files below it; empty: in the logs alone.
   std::filesystem::path output_dir;
   bool plain = false;
@@ -101,6 +102,7 @@ struct ConvertOptions {
 struct BenchOptions {
   int np = 2;
   std::vector<std::string> words;  // for ringmaster-bench
+  std::filesystem::path csv;       // which that will write; empty: none
 };
 
 struct LogsOptions {

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <iterator>
+#include <utility>
 
 #include "operator/api/horovod_job.h"
 #include "operator/cli/convert.h"
 #include "operator/cli/yaml_text.h"
+#include "operator/kube/file.h"
 #include "operator/kube/yaml.h"
 
 namespace ringmaster::cli {
@@ -18,10 +19,11 @@ namespace {
 Outcome<std::string> Read(const std::string& path) {
   if (path == "-")
     return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
-  std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file) return Fail(ExitCode::kUsage, path + ": can't be read");
-  return text;
+  auto text = kube::ReadFile(path);
+  if (!text)
+    return Fail(ExitCode::kUsage,
+                fmt::format("{}: can't be read: {}", path, text.error().message()));
+  return std::move(*text);
 }
 
 }  // namespace

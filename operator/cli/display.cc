@@ -24,7 +24,8 @@ class TerminalDisplay : public Display {
   ~TerminalDisplay() override { TerminalDisplay::Finish(); }
 
   void Line(const std::string& text) override {
-    std::fprintf(out_, "%s%s\n%s", kEraseLine, text.c_str(), progress_.c_str());
+    const std::string all = kEraseLine + text + "\n" + progress_;
+    std::fwrite(all.data(), 1, all.size(), out_);  // a line may have a NUL in it
     std::fflush(out_);
   }
 
@@ -90,7 +91,8 @@ class PlainDisplay : public Display {
   PlainDisplay(std::FILE* out, std::chrono::milliseconds period) : out_(out), period_(period) {}
 
   void Line(const std::string& text) override {
-    std::fprintf(out_, "%s\n", text.c_str());
+    const std::string line = text + "\n";
+    std::fwrite(line.data(), 1, line.size(), out_);  // it may have a NUL in it
     std::fflush(out_);
   }
 

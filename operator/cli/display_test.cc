@@ -30,6 +30,16 @@ TEST(PlainDisplayTest, ALineEveryFewSecondsAndOneAMinuteWhereNothingChanges) {
   free(text);
 }
 
+TEST(PlainDisplayTest, ALineWithANulIsWhole) {
+  char* text = nullptr;
+  size_t size = 0;
+  std::FILE* out = open_memstream(&text, &size);
+  MakePlainDisplay(out, seconds(3))->Line(std::string("a\0b", 3));
+  std::fclose(out);
+  EXPECT_EQ(std::string(text, size), std::string("a\0b\n", 4));
+  free(text);
+}
+
 // A display on a pseudo-terminal with this many columns, and its output.
 class TerminalDisplayTest : public testing::Test {
  protected:

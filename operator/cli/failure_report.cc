@@ -18,6 +18,10 @@ using Lines = std::vector<std::string>;
 constexpr std::string_view kLauncher = "ringmaster-launcher: ";
 constexpr std::string_view kWorkerExited = "ringmaster-launcher: worker exited ";
 constexpr std::string_view kTraceback = "Traceback (most recent call last):";
+constexpr std::string_view kGroupTraceback =
+    "  + Exception Group Traceback (most recent call last):";
+constexpr std::string_view kInGroup =
+    "  | ";  // in front of what such a traceback tells of the group
 constexpr size_t kMostLines = 30;
 
 struct WorkerEnd {
@@ -85,20 +89,31 @@ Lines ReportOfError(const std::string& job, const std::string& why, const Failed
   return {fmt::format("{} failed: {}", job, error.substr(0, error.rfind(" slot="))), "  " + why};
 }
 
+// Without the `[rank0]: ` that torch.distributed puts in front of the lines of a traceback.
+std::string WithoutRank(std::string line) {
+  constexpr std::string_view kRank = "[rank";
+  while (line.starts_with(kRank)) {
+    const size_t end = line.find_first_not_of("0123456789", kRank.size());
+    if (end == std::string::npos || end == kRank.size() || line.compare(end, 3, "]: ") != 0) break;
+    line.erase(0, end + 3);
+  }
+  return line;
+}
+
 // The output of this worker, without the number in front.
 Lines LinesOf(int number, bool labelled, const std::deque<std::string>& log) {
   const std::string label = labelled ? fmt::format("[{}] ", number) : "";
   Lines own;
   for (const std::string& line : log)
     if (line.starts_with(label) && !line.starts_with(kLauncher))
-      own.push_back(line.substr(label.size()));
+      own.push_back(WithoutRank(line.substr(label.size())));
   while (!own.empty() && own.back().find_first_not_of(" \t\r") == std::string::npos) own.pop_back();
   return own;
 }
 
 bool IsTraceback(const Lines& lines, size_t at) {
   const bool ignored = at > 0 && lines[at - 1].starts_with("Exception ignored");
-  return lines[at].starts_with(kTraceback) && !ignored;
+  return !ignored && (lines[at].starts_with(kTraceback) || lines[at].starts_with(kGroupTraceback));
 }
 
 // The index of the newest traceback; the number of lines if there is none.
@@ -110,8 +125,12 @@ size_t FindTraceback(const Lines& lines) {
 
 // "ValueError: no such file": the end of a traceback, before further lines of its message.
 std::string ExceptionOf(const Lines& lines, size_t traceback) {
-  for (size_t at = traceback + 1; at < lines.size(); ++at)
-    if (!lines[at].empty() && lines[at][0] != ' ') return lines[at];
+  const bool of_group = traceback < lines.size() && lines[traceback].starts_with(kGroupTraceback);
+  for (size_t at = traceback + 1; at < lines.size(); ++at) {
+    std::string line = lines[at];
+    if (of_group && line.starts_with(kInGroup)) line.erase(0, kInGroup.size());
+    if (!line.empty() && line[0] != ' ') return line;
+  }
   return lines.empty() ? "" : lines.back();
 }
 

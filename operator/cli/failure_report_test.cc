@@ -60,6 +60,31 @@ TEST(FailureReportTest, OfAPodWithOneWorkerTheLinesHaveNoNumber) {
   EXPECT_EQ(report[1], "  RuntimeError: second");
 }
 
+TEST(FailureReportTest, OfAGroupOfExceptionsItsOwnLineSpeaks) {
+  const Log log = {"  + Exception Group Traceback (most recent call last):",
+                   "  |   File \"a.py\", line 1, in <module>",
+                   "  |     raise ExceptionGroup(\"no data\", [ValueError(\"one\")])",
+                   "  | ExceptionGroup: no data (1 sub-exception)",
+                   "  +-+---------------- 1 ----------------",
+                   "    | ValueError: one",
+                   "    +------------------------------------",
+                   "ringmaster-launcher: worker exited slot=0 incarnation=1 exit_code=1"};
+  EXPECT_EQ(FailureReport("train", "why", {"p", 0, false, true}, log)[1],
+            "  ExceptionGroup: no data (1 sub-exception)");
+}
+
+TEST(FailureReportTest, TheRankThatTorchPutsInFrontIsLeftOut) {
+  const Log log = {"[1] [rank1]: Traceback (most recent call last):",
+                   "[1] [rank1]:   File \"a.py\", line 1, in <module>",
+                   "[1] [rank1]: RuntimeError: no", "[1] [rank1] of two lines",
+                   "ringmaster-launcher: worker exited slot=1 incarnation=1 exit_code=1"};
+  EXPECT_THAT(FailureReport("train", "why", {"p", 0, true, false}, log),
+              ElementsAre(HasSubstr("worker [1]"), "  RuntimeError: no",
+                          "  [1] Traceback (most recent call last):",
+                          "  [1]   File \"a.py\", line 1, in <module>", "  [1] RuntimeError: no",
+                          "  [1] [rank1] of two lines", "  why"));
+}
+
 TEST(FailureReportTest, WithoutATracebackTheLastLineSpeaks) {
   const Log log = {
       "loading", "no such data set: /d", "",

@@ -112,7 +112,8 @@ class Printer {
   explicit Printer(std::FILE* out) : out_(out) {}
   void Line(const std::string& prefix, std::string_view line) {
     const sync::MutexLock lock(&mu_);
-    std::fprintf(out_, "%s%.*s\n", prefix.c_str(), static_cast<int>(line.size()), line.data());
+    const std::string whole = prefix + std::string(line) + "\n";
+    std::fwrite(whole.data(), 1, whole.size(), out_);  // it may have a NUL in it
     FlushOrEnd(out_);
   }
 
@@ -189,7 +190,8 @@ class PodReader {
   size_t seen_ = 0;                              // bytes of the log that were read
   size_t skip_ = 0;                              // of these, bytes that the stream sends again
   std::optional<std::deque<std::string>> held_;  // the newest lines, while they are counted
-  lines::LineSplitter lines_{[this](std::string_view line) { OnLine(line); }};
+  lines::LineSplitter lines_{[this](std::string_view line) { OnLine(line); },
+                             lines::LineSplitter::kLongestLabelled};
 };
 
 Outcome<void> PrintPod(const inspection::Connection& to, const std::string& pod,

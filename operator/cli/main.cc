@@ -19,6 +19,7 @@
 #include "operator/cli/control_commands.h"
 #include "operator/cli/convert_command.h"
 #include "operator/cli/explain_commands.h"
+#include "operator/cli/flush.h"
 #include "operator/cli/get_command.h"
 #include "operator/cli/logs_command.h"
 #include "operator/cli/node_command.h"
@@ -77,6 +78,7 @@ struct Dispatch {
   Outcome<void> operator()(const BenchOptions& options) const {
     RunOptions run;
     run.np = options.np;
+    run.csv = options.csv;
     run.command = {(around.paths.bin_dir / "ringmaster-bench").string()};
     run.command.insert(run.command.end(), options.words.begin(), options.words.end());
     return RunJobs(run, around.paths, NewRunId());
@@ -105,11 +107,17 @@ int Report(const Failure& failure) {
   bool asked = failure.code == ExitCode::kDone;
   std::string text = failure.message;
   if (text.empty() || text.back() != '\n') text += "\n";
-  if (asked)
-    std::fputs(text.c_str(), stdout);
-  else
-    std::fprintf(stderr, "ringmaster: %s", text.c_str());
+  if (!asked) text = "ringmaster: " + text;
+  std::fwrite(text.data(), 1, text.size(), asked ? stdout : stderr);  // may have a NUL in it
   return static_cast<int>(failure.code);
+}
+
+// The exit status of a command that has ended so.
+int StatusOf(const Outcome<void>& outcome) {
+  const bool failed = !outcome && outcome.error().code != ExitCode::kDone;
+  const int status = outcome ? static_cast<int>(ExitCode::kDone) : Report(outcome.error());
+  const Outcome<void> written = FlushAll(stdout);
+  return failed || written ? status : Report(written.error());
 }
 
 }  // namespace
@@ -127,8 +135,6 @@ int main(int argc, char** argv) {
   }
   const char* program = around.kubectl_plugin ? "kubectl ringmaster" : "ringmaster";
   auto command = ParseCommandLine(words, program, around.home);
-  if (!command) return Report(command.error());
-  auto outcome = std::visit(Dispatch{around}, *command);
-  if (!outcome) return Report(outcome.error());
-  return static_cast<int>(ExitCode::kDone);
+  if (!command) return StatusOf(tl::unexpected(command.error()));
+  return StatusOf(std::visit(Dispatch{around}, *command));
 }

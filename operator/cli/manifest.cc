@@ -58,8 +58,10 @@ std::vector<fs::path> Expand(const fs::path& path, std::vector<std::string>* err
   }
   if (!fs::is_directory(status)) return {path};
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(path, error))
-    if (entry.is_regular_file() && IsYaml(entry.path())) files.push_back(entry.path());
+  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+    std::error_code unknown;  // of a link that leads to itself, say: that is no manifest
+    if (at->is_regular_file(unknown) && IsYaml(at->path())) files.push_back(at->path());
+  }
   if (error)
     errors->push_back(fmt::format("{}: {}", path.string(), error.message()));
   else if (files.empty())

@@ -115,6 +115,8 @@ TEST_F(ManifestTest, SaysWhatIsWrongWithAFileAsSuch) {
   EXPECT_NE(Error(Write("list.yaml", "- 1\n")), "");
   fs::create_directory(dir_ / "void");
   EXPECT_THAT(Error(dir_ / "void"), HasSubstr("no *.yaml"));
+  fs::create_symlink("round.yaml", dir_ / "void/round.yaml");
+  EXPECT_THAT(Error(dir_ / "void"), HasSubstr("no *.yaml")) << "a link that leads to itself";
 }
 
 TEST_F(ManifestTest, TwoJobsOfOneNameAreRefused) {

@@ -28,9 +28,10 @@ class Newest {
  private:
   std::deque<std::string> last_;
   lines::LineSplitter lines_{[this](std::string_view line) {
-    last_.emplace_back(line);
-    if (last_.size() > kMost) last_.pop_front();
-  }};
+                               last_.emplace_back(line);
+                               if (last_.size() > kMost) last_.pop_front();
+                             },
+                             lines::LineSplitter::kLongestLabelled};
 };
 
 std::deque<std::string> LastLinesOfFile(const std::filesystem::path& file) {

@@ -44,7 +44,8 @@ void PodOutputs::Finish(std::chrono::milliseconds quiet, std::chrono::millisecon
 }
 
 void PodOutputs::Read(std::stop_token stop, const std::string& ns, const std::string& pod) {
-  lines::LineSplitter lines([&](std::string_view line) { on_line_(ns, pod, std::string(line)); });
+  lines::LineSplitter lines([&](std::string_view line) { on_line_(ns, pod, std::string(line)); },
+                            lines::LineSplitter::kLongestLabelled);
   auto on_text = [&](std::string_view text) {
     {
       const sync::MutexLock lock(&mu_);

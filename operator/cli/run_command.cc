@@ -54,11 +54,11 @@ Outcome<std::vector<Json>> Jobs(const RunOptions& options) {
 }
 
 // Reports the problem before an hour of training instead of afterwards.
-Outcome<void> CheckSummary(const fs::path& file) {
+Outcome<void> CheckWritable(const char* option, const fs::path& file) {
   if (file.empty()) return {};
   int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0)
-    return Fail(ExitCode::kUsage, fmt::format("--summary {}: can't be written: {}", file.string(),
+    return Fail(ExitCode::kUsage, fmt::format("{} {}: can't be written: {}", option, file.string(),
                                               std::strerror(errno)));
   close(fd);
   return {};
@@ -407,7 +407,8 @@ Outcome<void> RunInDirectory(const RunOptions& options, const fs::path& bin_dir,
 Outcome<void> RunJobs(const RunOptions& options, const RunPaths& paths, const std::string& run_id) {
   auto jobs = Jobs(options);
   if (!jobs) return tl::unexpected(jobs.error());
-  if (auto ok = CheckSummary(options.summary); !ok) return ok;
+  if (auto ok = CheckWritable("--summary", options.summary); !ok) return ok;
+  if (auto ok = CheckWritable("--csv", options.csv); !ok) return ok;
   if (auto ok = CheckBinaries(paths.bin_dir); !ok) return ok;
   if (auto ok = PrepareOutput(options.output_dir, &*jobs); !ok) return ok;
   auto run_dir = RunDirectory::Create(options.run_dir, paths, run_id);

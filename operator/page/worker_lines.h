@@ -29,7 +29,8 @@ class WorkerLines {
   const std::size_t most_lines_, most_bytes_;
   std::deque<std::string> kept_;
   std::size_t bytes_ = 0;  // of what is kept, with the line ends
-  lines::LineSplitter splitter_{[this](std::string_view line) { OnLine(line); }};
+  lines::LineSplitter splitter_{[this](std::string_view line) { OnLine(line); },
+                                lines::LineSplitter::kLongestLabelled};
 };
 
 }  // namespace ringmaster::page

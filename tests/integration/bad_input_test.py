@@ -118,6 +118,29 @@ def test_summary_that_can_not_be_written_is_said_before_anything_runs(write, tmp
     assert "--summary" in done.stderr and "No such file" in done.stderr
 
 
+@pytest.mark.parametrize("words, says", [
+    (("bench", "--csv", "/proc/no/such"), "--csv /proc/no/such: can't be written: No such file or directory"),
+    (("run", "--metrics-listen", "nonsense", "-np", 1, "true"), "--metrics-listen: can't listen on \"nonsense\": allowed: host:port"),
+    (("convert", "/proc"), "/proc: can't be read: Is a directory"),
+    (("convert", "/proc/no/such"), "/proc/no/such: can't be read: No such file or directory")])
+def test_a_value_that_can_not_be_is_a_wrong_word(words, says):
+    done = ringmaster(*words)
+    assert done.returncode == 2 and done.stderr.startswith("ringmaster: " + says), done
+
+
+@pytest.mark.parametrize("words", [("--help",), ("version",), ("completion", "bash")])
+def test_what_can_not_be_printed_is_a_failure(words):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([str(BIN / "ringmaster"), *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=harness.PATIENCE, env=harness.environment())
+    assert done.returncode == 3 and "what it printed can't be written" in done.stderr, done
+
+
+def test_a_reader_that_goes_early_is_no_failure():
+    done = subprocess.run(["bash", "-c", "set -o pipefail; ringmaster completion bash | head -n 1"], capture_output=True, text=True, timeout=harness.PATIENCE,
+                          env=harness.environment())
+    assert (done.returncode, done.stderr) == (0, ""), done
+
+
 @pytest.mark.parametrize("option", ["--summary", "--output-filename", "--run-dir", "--carry"])
 def test_a_path_of_run_that_can_not_be_is_a_wrong_word(option):
     path = "/proc/no/such"  # nobody makes a file there, not even root
