@@ -27,6 +27,15 @@ def test_GradientsFlowThroughEveryCollective(passes, size):
 
 
 @pytest.mark.parametrize("size", [1, 3])
+def test_WhatOneRankCannotPickleIsAnErrorOnAllAndTheJobGoesOn(passes, size):
+    passes("objects_that_cannot_be_sent.py", size)
+
+
+def test_ARootThatIsNoRankIsRefusedByEveryBroadcast(passes):
+    passes("wrong_roots.py", 2)
+
+
+@pytest.mark.parametrize("size", [1, 3])
 def test_OptimizersStepsEqualThoseOfOneProcess(passes, size):
     passes("optimizers.py", size)
 
