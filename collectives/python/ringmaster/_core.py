@@ -9,7 +9,7 @@ import os
 import pickle
 from collections import namedtuple
 
-from ringmaster import _library, errors
+from ringmaster import _library, _pickled, errors
 from ringmaster._numbers import whole
 
 
@@ -346,12 +346,18 @@ def registered_states():
 
 
 def save_state():
-    """The registered state as bytes."""
-    return pickle.dumps({name: save() for name, (save, _) in _providers.items()}, protocol=5)
+    """The registered state as bytes. If there is none they tell the joiner, which can't go on
+    without; this worker can.
+    """
+    _, data, _ = _pickled.made(lambda: {name: save() for name, (save, _) in _providers.items()},
+                               lambda: "the worker that was to give this one the state")
+    return data
 
 
 def load_state(data):
     saved = pickle.loads(data)
+    if isinstance(saved, _pickled.Failure):
+        raise ValueError(saved.text)
     if set(saved) != set(_providers):
         raise ValueError("this worker registered the state %s, the others gave %s: all workers "
                          "must run the same script" % (sorted(_providers), sorted(saved)))

@@ -5,7 +5,7 @@ import ctypes
 import pickle
 from ctypes import POINTER, byref, c_size_t, c_void_p
 
-from ringmaster import _core, _in_flight, _library
+from ringmaster import _core, _in_flight, _library, _pickled
 from ringmaster._library import Request
 from ringmaster.process_sets import global_process_set
 
@@ -26,7 +26,7 @@ def broadcast_made(make, root_rank=0, name=None, process_set=global_process_set)
     name = name or _auto_name("broadcast_object", process_set)
     root = _core.worker_at(root_rank)
     sends = root == _core.own_worker()
-    obj, data, error = _packed(make) if sends else (None, b"", None)
+    obj, data, error = _pickled.made(make, _this_rank) if sends else (None, b"", None)
     # One operation for length and bytes: a root that dies fails it for all ranks alike.
     received = _exchange(_library.BROADCAST_BYTES, name, data, process_set, root=root.encode())
     if error is not None:
@@ -49,52 +49,21 @@ def allgather_made(make, name=None, process_set=global_process_set):
     ranks raise an error.
     """
     name = name or _auto_name("allgather_object", process_set)
-    _, data, error = _packed(make)
+    _, data, error = _pickled.made(make, _this_rank)
     parts = _exchange(_library.ALLGATHER, name, data, process_set)
     if error is not None:
         raise error
     return _without_failures(parts)
 
 
-class _Failure:
-    """Is sent by a rank that has no object to send, so that nobody waits for it."""
-
-    def __init__(self, text):
-        self.text = text
-
-
-def _packed(make):
-    """(what make() gives, its pickle, None). If there is none: (None, the pickle of a _Failure, the
-    error that this rank is to raise once it has sent that).
-    """
-    try:
-        obj = make()
-    except SystemExit:
-        raise  # this worker ends, or the others go on without it
-    except Exception as error:
-        return None, _pickled_failure(_words("make what it was to send", error)), error
-    try:
-        return obj, pickle.dumps(obj, protocol=5), None
-    except Exception as error:
-        text = _words("pickle its object, a %s" % type(obj).__name__, error)
-        refused = ValueError(text)
-        refused.__cause__ = error
-        return None, _pickled_failure(text), refused
-
-
-def _words(what, error):
+def _this_rank():
     _core.enter()  # a joiner has its rank from then on
-    return "rank %d could not %s: %s: %s" % (_core.step_view().rank, what, type(error).__name__,
-                                             error)
-
-
-def _pickled_failure(text):
-    return pickle.dumps(_Failure(text), protocol=5)
+    return "rank %d" % _core.step_view().rank
 
 
 def _without_failures(parts):
     for part in parts:
-        if isinstance(part, _Failure):
+        if isinstance(part, _pickled.Failure):
             raise ValueError(part.text)
     return parts
 

@@ -39,6 +39,9 @@ def test_allgather_object():
     sent_by(0, rm.allgather_object)
     sent_by(last, rm.allgather_object)
     expect(ValueError, lambda: rm.allgather_object(lambda: 1), "could not pickle its object")
+    holds_itself = {}
+    holds_itself["itself"], holds_itself["other"] = holds_itself, lambda: 1
+    expect(ValueError, lambda: rm.allgather_object(holds_itself), "its object['itself']")
     assert rm.allgather_object(rank) == list(range(size))
 
 
@@ -68,7 +71,7 @@ def test_the_state_of_an_optimizer():
 
 def test_a_state():
     state = rm.elastic.ObjectState(function=(lambda: 1) if rank == 0 else None)
-    expect(ValueError, state.sync, "rank 0 could not pickle its object, a dict: ")
+    expect(ValueError, state.sync, "rank 0 could not pickle its object['values']['function'], a function: ")
     goes_on()
 
     class Drawn(rm.elastic.ObjectState):
