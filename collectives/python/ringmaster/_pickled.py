@@ -1,5 +1,5 @@
-"""Objects as bytes for other workers. Where a worker has no object to send the bytes say why, so that
-nobody waits for it.
+"""Objects as bytes for other workers. Where a worker has no object to send the bytes say why, so
+that nobody waits for it.
 """
 
 import pickle

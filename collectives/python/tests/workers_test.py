@@ -42,7 +42,8 @@ def test_AStateThatCannotBePickledIsTheErrorOfTheJoinerAlone(job, tmp_path):
     one.processes[1, 2].wait(DEADLINE)
     ended.touch()
     assert one.wait() == {(0, 1): 0, (1, 1): -9, (1, 2): 1}, one.logs()
-    assert "could not pickle its object['elastic.state']['values']['given'], a function: " in log_of(one, 1, 2), one.logs()
+    says = "could not pickle its object['elastic.state']['values']['given'], a function: "
+    assert says in log_of(one, 1, 2), one.logs()
 
 
 def test_ARootThatIsNoRankIsRefusedByEveryBroadcast(passes):

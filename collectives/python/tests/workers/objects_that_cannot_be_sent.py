@@ -71,7 +71,8 @@ def test_the_state_of_an_optimizer():
 
 def test_a_state():
     state = rm.elastic.ObjectState(function=(lambda: 1) if rank == 0 else None)
-    expect(ValueError, state.sync, "rank 0 could not pickle its object['values']['function'], a function: ")
+    expect(ValueError, state.sync,
+           "rank 0 could not pickle its object['values']['function'], a function: ")
     goes_on()
 
     class Drawn(rm.elastic.ObjectState):
