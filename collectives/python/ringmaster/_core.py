@@ -9,7 +9,8 @@ import os
 import pickle
 from collections import namedtuple
 
-from ringmaster import _library, errors
+from ringmaster import _library, _pickled, errors
+from ringmaster._numbers import whole
 
 
 class View(namedtuple("View", "rank size number")):
@@ -170,22 +171,27 @@ def view():
     return now
 
 
-SELF = -1  # for worker_at()
+SELF = -1  # for name_of()
 
 
-def worker_at(rank):
-    """Which worker this rank means in this step: what a broadcast's root means. A joiner enters
-    first.
-    """
+def own_worker():
+    """Which worker this process is, as worker_at() names them. A joiner enters first."""
     if not is_initialized():
         _refuse()
     enter()
-    if rank == SELF:
-        return name_of(SELF)
-    workers = workers_of_calls()
-    if not 0 <= rank < len(workers):
-        raise ValueError("root_rank: is %r, must be 0 to %d" % (rank, len(workers) - 1))
-    return workers[int(rank)]
+    return name_of(SELF)
+
+
+def worker_at(root_rank):
+    """Which worker a broadcast's root means in this step. A joiner enters first."""
+    if not is_initialized():
+        _refuse()
+    enter()
+    workers, number = workers_of_calls(), whole(root_rank)
+    if number is None or not 0 <= number < len(workers):
+        raise ValueError("root_rank: is %r, must be a rank, 0 to %d"
+                         % (root_rank, len(workers) - 1))
+    return workers[number]
 
 
 def workers_of_calls():
@@ -202,7 +208,7 @@ def workers_of_calls():
 
 
 def name_of(rank):
-    """The worker that has this rank now; empty if there is none."""
+    """The worker that has this rank now, or SELF; empty if there is none."""
     return (library().rm_worker_id(int(rank)) or b"").decode()
 
 
@@ -340,12 +346,18 @@ def registered_states():
 
 
 def save_state():
-    """The registered state as bytes."""
-    return pickle.dumps({name: save() for name, (save, _) in _providers.items()}, protocol=5)
+    """The registered state as bytes. If there is none they tell the joiner, which can't go on
+    without; this worker can.
+    """
+    _, data, _ = _pickled.made(lambda: {name: save() for name, (save, _) in _providers.items()},
+                               lambda: "the worker that was to give this one the state")
+    return data
 
 
 def load_state(data):
     saved = pickle.loads(data)
+    if isinstance(saved, _pickled.Failure):
+        raise ValueError(saved.text)
     if set(saved) != set(_providers):
         raise ValueError("this worker registered the state %s, the others gave %s: all workers "
                          "must run the same script" % (sorted(_providers), sorted(saved)))

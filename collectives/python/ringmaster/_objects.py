@@ -5,7 +5,7 @@ import ctypes
 import pickle
 from ctypes import POINTER, byref, c_size_t, c_void_p
 
-from ringmaster import _core, _in_flight, _library
+from ringmaster import _core, _in_flight, _library, _pickled
 from ringmaster._library import Request
 from ringmaster.process_sets import global_process_set
 
@@ -20,16 +20,18 @@ def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set
 def broadcast_made(make, root_rank=0, name=None, process_set=global_process_set):
     """(what make() gives on the root, whether this worker is the root): nobody else makes it.
 
-    Who is the root is looked up once: ranks may move at any moment.
+    Who is the root is looked up once: ranks may move at any moment. Where the root can't make or
+    pickle it all ranks raise an error.
     """
     name = name or _auto_name("broadcast_object", process_set)
     root = _core.worker_at(root_rank)
-    sends = root == _core.worker_at(_core.SELF)
-    obj = make() if sends else None
-    data = pickle.dumps(obj, protocol=5) if sends else b""
+    sends = root == _core.own_worker()
+    obj, data, error = _pickled.made(make, _this_rank) if sends else (None, b"", None)
     # One operation for length and bytes: a root that dies fails it for all ranks alike.
     received = _exchange(_library.BROADCAST_BYTES, name, data, process_set, root=root.encode())
-    return (obj, True) if sends else (_only(received), False)
+    if error is not None:
+        raise error
+    return (obj, True) if sends else (_only(_without_failures(received)), False)
 
 
 def _only(parts):
@@ -39,8 +41,31 @@ def _only(parts):
 
 def allgather_object(obj, name=None, process_set=global_process_set):
     """A list with the object of each rank of the set, in rank order."""
+    return allgather_made(lambda: obj, name, process_set)
+
+
+def allgather_made(make, name=None, process_set=global_process_set):
+    """allgather_object() of what make() gives. Where one rank can't make or pickle its own all
+    ranks raise an error.
+    """
     name = name or _auto_name("allgather_object", process_set)
-    return _exchange(_library.ALLGATHER, name, pickle.dumps(obj, protocol=5), process_set)
+    _, data, error = _pickled.made(make, _this_rank)
+    parts = _exchange(_library.ALLGATHER, name, data, process_set)
+    if error is not None:
+        raise error
+    return _without_failures(parts)
+
+
+def _this_rank():
+    _core.enter()  # a joiner has its rank from then on
+    return "rank %d" % _core.step_view().rank
+
+
+def _without_failures(parts):
+    for part in parts:
+        if isinstance(part, _pickled.Failure):
+            raise ValueError(part.text)
+    return parts
 
 
 def _auto_name(kind, process_set):

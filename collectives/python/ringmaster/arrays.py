@@ -103,7 +103,7 @@ def start_broadcasts(arrays, root, names, process_set=global_process_set):
     """From the worker `root`, as _core.worker_at() names it. The result is a list of arrays."""
     dtypes = [dtype_of(array) for array in arrays]
     results = [empty(array.shape, array.dtype) for array in arrays]
-    if root == _core.worker_at(_core.SELF):
+    if root == _core.own_worker():
         for result, array in zip(results, arrays):
             result[...] = array
     requests = [_request(_library.BROADCAST, names[i], results[i], dtypes[i], process_set,

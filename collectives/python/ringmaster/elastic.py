@@ -15,7 +15,8 @@ import warnings
 import weakref
 
 from ringmaster import _core
-from ringmaster._objects import allgather_object, broadcast_made, broadcast_object
+from ringmaster._objects import (allgather_made, allgather_object, broadcast_made,
+                                 broadcast_object)
 from ringmaster.errors import HostsUpdatedInterrupt, RootLostError, WorkerDroppedError
 from ringmaster.sampler import ElasticSampler
 
@@ -240,10 +241,8 @@ class State:
         if _core.is_joining():
             _core.enter()
             return
-        own = {name: hashlib.sha256(pickle.dumps(kept)).digest()
-               for name, kept in self.random_states().items()}
-        everyone = allgather_object(own, "ringmaster.state.random")
-        self.same_random = [name for name, digest in own.items()
+        everyone = allgather_made(self._random_digests, "ringmaster.state.random")
+        self.same_random = [name for name, digest in everyone[0].items()
                             if all(other.get(name) == digest for other in everyone)]
         while True:
             try:
@@ -251,6 +250,10 @@ class State:
                 return self.install(captured)
             except RootLostError:  # on all ranks: whoever has rank 0 now is as good
                 pass
+
+    def _random_digests(self):
+        return {name: hashlib.sha256(pickle.dumps(kept)).digest()
+                for name, kept in self.random_states().items()}
 
     # ---- For run
 

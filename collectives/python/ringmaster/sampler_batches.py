@@ -9,6 +9,7 @@ is trained never depends on how far somebody has read ahead.
 from collections import deque
 
 from ringmaster import _core
+from ringmaster._numbers import whole
 
 
 class Batches:
@@ -17,10 +18,11 @@ class Batches:
     """
 
     def __init__(self, sampler, global_batch):
-        if global_batch < 1:
-            raise ValueError("global_batch: is %r, must be 1 or more" % (global_batch,))
         self.sampler = sampler
-        self.global_batch = global_batch
+        self.global_batch = whole(global_batch)
+        if self.global_batch is None or self.global_batch < 1:
+            raise ValueError("global_batch: is %r, must be a whole number, 1 or more"
+                             % (global_batch,))
 
     def __len__(self):
         """How many global batches are left of this epoch."""

@@ -39,8 +39,10 @@ def test_ModulesAreThereForScriptsThatImportTheFrameworksAlone():
                    "hvd.optimizer.DistributedOptimizer is hvd.DistributedOptimizer, "
                    "hvd.sync_batch_norm.SyncBatchNorm is hvd.SyncBatchNorm, "
                    "hvd.elastic.state.TorchState is hvd.elastic.TorchState, "
+                   "hvd.elastic.state.ObjectState is hvd.elastic.ObjectState, "
+                   "hvd.elastic.state.State is hvd.elastic.State, "
                    "hvd.elastic.sampler.ElasticSampler is hvd.elastic.ElasticSampler)")
-    assert ended.stdout.split() == ["True"] * 7, ended.stderr
+    assert ended.stdout.split() == ["True"] * 9, ended.stderr
 
 
 def test_WhereHorovodIsInstalledItRefusesAndSaysHowToChoose(tmp_path):

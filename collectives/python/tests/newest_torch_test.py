@@ -36,6 +36,10 @@ def test_EveryCollectiveOfTorchDistributed(passes, options):
     passes("torch_distributed.py", 2, SIZE="2", **options)
 
 
+def test_ATracebackHasTheRankInFrontOnceAlsoWhereGroupsWereMadeAgain(passes, options):
+    passes("hooks_of_torch_distributed.py", 2, **options)
+
+
 def test_DistributedDataParallelGivesWhatOneProcessGives(passes, options):
     passes("ddp.py", 3, **options)
 

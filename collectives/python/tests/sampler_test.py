@@ -6,6 +6,7 @@ import collections
 import itertools
 import random
 
+import numpy
 import pytest
 
 from ringmaster import _core
@@ -315,12 +316,22 @@ def test_ABatchThatNobodySettlesAtAnEpochsEndIsAnErrorAndNoLoss(monkeypatch):
 
 @pytest.mark.parametrize("make, says", [
     (lambda: ElasticSampler([]), "dataset"),
-    (lambda: ElasticSampler(5).batches(0), "global_batch: is 0, must be 1 or more"),
+    (lambda: ElasticSampler(5).batches(0), "global_batch: is 0, must be a whole number, 1 or more"),
+    (lambda: ElasticSampler(5).batches(-2), "global_batch: is -2, must be"),
+    (lambda: ElasticSampler(5).batches(1.5), r"global_batch: is 1\.5, must be a whole number"),
+    (lambda: ElasticSampler(5).batches("x"), "global_batch: is 'x', must be"),
+    (lambda: ElasticSampler(5).batches(None), "global_batch: is None, must be"),
+    (lambda: ElasticSampler(5).batches(True), "global_batch: is True, must be"),
     (lambda: ElasticSampler(5).load_state_dict(ElasticSampler(6).state_dict()), "dataset: has 5"),
 ])
 def test_BadArgumentsAreNamed(make, says):
     with pytest.raises(ValueError, match=says):
         make()
+
+
+def test_AGlobalBatchMayBeAWholeNumberOfNumpy():
+    batches = ElasticSampler(10).batches(numpy.int64(4))
+    assert type(batches.global_batch) is int and len(batches) == 3
 
 
 def test_HorovodsWayRecordsBatchesAndTheRestIsDividedAgain(monkeypatch):

@@ -91,6 +91,17 @@ def test_CommitCopiesIntoTheMemoryOfTheLastCopy(world):
     state.restore()
 
 
+@pytest.mark.parametrize("name, wrong, says", [
+    ("model", 5, "is a int, must be a torch.nn.Module"),
+    ("model", [torch.nn.Linear(1, 1)], "is a list, must be a torch.nn.Module"),
+    ("model", torch.nn.Linear, "is the class Linear, must be a torch.nn.Module"),
+    ("optimizer", 0.1, "is a float, must be an optimizer"),
+])
+def test_AStateRefusesWhatIsNoModelAndNoOptimizer(world, name, wrong, says):
+    with pytest.raises(ValueError, match="%s: %s, with state_dict" % (name, says)):
+        rm.elastic.TorchState(**{name: wrong})
+
+
 def test_ASparseTensorOfAStateMayChangeItsNumberOfEntries(world):
     class Part:
         def state_dict(self):

@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from conftest import fake_gpu
+from fake_sidecar import DEADLINE
 from worker_logs import each_sample_once, log_of
 
 
@@ -24,6 +25,29 @@ def test_HorovodsNamesDoWhatHorovodsScriptsExpect(passes, size):
 @pytest.mark.parametrize("size", [2, 4])
 def test_GradientsFlowThroughEveryCollective(passes, size):
     passes("gradients.py", size)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_WhatOneRankCannotPickleIsAnErrorOnAllAndTheJobGoesOn(passes, size):
+    passes("objects_that_cannot_be_sent.py", size)
+
+
+def test_AStateThatCannotBePickledIsTheErrorOfTheJoinerAlone(job, tmp_path):
+    ended = tmp_path / "ended"
+    one = job("unpicklable_state.py", 2, str(ended), spares=[1])
+    one.wait_world([0, 1], step=3)
+    one.kill(1)
+    one.wait_world([0])
+    one.admit(1)
+    one.processes[1, 2].wait(DEADLINE)
+    ended.touch()
+    assert one.wait() == {(0, 1): 0, (1, 1): -9, (1, 2): 1}, one.logs()
+    says = "could not pickle its object['elastic.state']['values']['given'], a function: "
+    assert says in log_of(one, 1, 2), one.logs()
+
+
+def test_ARootThatIsNoRankIsRefusedByEveryBroadcast(passes):
+    passes("wrong_roots.py", 2)
 
 
 @pytest.mark.parametrize("size", [1, 3])

@@ -135,7 +135,7 @@ def broadcast(tensor, root_rank, name, process_set):
                                        process_set).wait()
 
     def only_for_the_root(given):
-        sends = _core.worker_at(root_rank) == _core.worker_at(_core.SELF)
+        sends = _core.worker_at(root_rank) == _core.own_worker()
         return given if sends else [numpy.zeros_like(given[0])]
 
     @tf.custom_gradient

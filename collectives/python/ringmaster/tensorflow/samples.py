@@ -76,6 +76,7 @@ def sharded_batches(sampler, global_batch, read, ahead=2):
         raise ValueError("ahead: is %r, must be 1 or more" % (ahead,))
     batches = sampler.batches(global_batch)
     reader = tf.function(read, input_signature=[_INDICES])
+    _check_read(reader.get_concrete_function().structured_outputs)
     made = tf.data.Dataset.from_generator(
         lambda: (), output_signature=_INDICES).map(reader).element_spec
 
@@ -159,6 +160,11 @@ class SampleMean:
             self._sampler.set_epoch(self._sampler.epoch + 1)
         counted = len(settled.counted)  # none: the step is void
         return [numpy.float32(len(counts) / counted if counted else 0)]
+
+
+def _check_read(returned):
+    if all(part is None for part in tf.nest.flatten(returned)):
+        raise ValueError("read: returns %r, must return a batch of tensors" % (returned,))
 
 
 def _check(sampler):

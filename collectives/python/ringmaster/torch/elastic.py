@@ -8,6 +8,7 @@ import sys
 import torch
 
 from ringmaster.elastic import ElasticSampler, HostsUpdatedInterrupt, ObjectState, State, run
+from ringmaster.torch.arguments import check_has_state
 from ringmaster.torch.data_loader import ElasticDataLoader
 from ringmaster.torch.devices import to_host
 
@@ -20,10 +21,15 @@ class TorchState(ObjectState):
     and samplers by their state_dict(), everything else by value, and the random state.
 
     A sampler given beside a DistributedOptimizer is bound to it. `model` and `optimizer` are None
-    where they are not given.
+    where they are not given. ValueError: they are something else. Several models have names of
+    their own: TorchState(generator=..., judge=...).
     """
 
     def __init__(self, model=None, optimizer=None, **others):
+        for name, value, kind in (("model", model, "a torch.nn.Module"),
+                                  ("optimizer", optimizer, "an optimizer")):
+            if value is not None:
+                check_has_state(name, value, kind)
         super().__init__(model=model, optimizer=optimizer, **others)
 
     def copied(self, value, before):

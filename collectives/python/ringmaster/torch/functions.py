@@ -7,6 +7,7 @@ from ringmaster._objects import (allgather_object, broadcast_made,
                                  broadcast_object as _broadcast_object)
 from ringmaster._requests import full_name
 from ringmaster.process_sets import global_process_set
+from ringmaster.torch.arguments import check_has_state
 from ringmaster.torch.devices import to_host
 from ringmaster.torch.handles import synchronize
 from ringmaster.torch.starting import start_broadcast
@@ -62,8 +63,10 @@ def broadcast_optimizer_state(optimizer, root_rank=0, model=None, process_set=gl
     """Makes the optimizer's state (momentum, learning rate, ...) of all ranks the root's.
 
     `model` is for Horovod's scripts. Optimizers of every kind are taken, also torch.optim.LBFGS.
+    ValueError: `optimizer` is none.
     """
     del model
+    check_has_state("optimizer", optimizer, "an optimizer")
     if _core.is_joining():
         return
     name = full_name("optimizer", "state", process_set).decode()

@@ -169,7 +169,7 @@ class _Broadcast(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, root, name, process_set):
         ctx.name, ctx.process_set = name, process_set
-        ctx.sends = root == _core.worker_at(_core.SELF)
+        ctx.sends = root == _core.own_worker()
         return starting.start_broadcast(tensor.detach().clone(), root, name, process_set).wait()
 
     @staticmethod

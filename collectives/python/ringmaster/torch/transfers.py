@@ -47,7 +47,7 @@ def start_send(tensor, receiver, tag, process_set=global_process_set, space=""):
     dtype = dtype_of(tensor)
     source = packed(tensor).reshape(-1)
     wanted = request(_library.SEND, b"", source, dtype, process_set, root=receiver.encode())
-    key = (space, _core.worker_at(_core.SELF), receiver, int(tag))
+    key = (space, _core.own_worker(), receiver, int(tag))
     return _in_flight.Handle(_start(key, wanted, source), lambda _: tensor)
 
 
@@ -57,7 +57,7 @@ def start_recv(tensor, sender, tag, process_set=global_process_set, space=""):
     data = packed(tensor)
     wanted = request(_library.RECEIVE, b"", data.reshape(-1), dtype, process_set,
                      output=data.data_ptr(), root=sender.encode())
-    key = (space, sender, _core.worker_at(_core.SELF), int(tag))
+    key = (space, sender, _core.own_worker(), int(tag))
     return _in_flight.Handle(_start(key, wanted, data), lambda _: put_back(data, tensor))
 
 

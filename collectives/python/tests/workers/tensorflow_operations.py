@@ -5,6 +5,7 @@ ranks. Its graphs run on one thread: nothing may wait for what this thread would
 import numpy as np
 import tensorflow as tf
 
+import ringmaster.keras as hvd_keras
 import ringmaster.tensorflow as hvd
 from expected_errors import expect
 
@@ -105,7 +106,26 @@ def test_broadcast_and_objects():
         assert variables[0].numpy().tolist() == [root] * 3 and variables[1].numpy() == root
     hvd.broadcast_([variables[0]], 0)
     expect(ValueError, lambda: hvd.broadcast(tf.ones(1), size), "root_rank: is %d" % size)
+    for wrong in (-1, 0.0, "0", None):
+        says = "root_rank: is %r, must be a rank" % (wrong,)
+        for broadcast in (lambda: hvd.broadcast(tf.ones(1), wrong),
+                          lambda: hvd.broadcast_([variables[0]], wrong),
+                          lambda: hvd.broadcast_variables(variables, wrong),
+                          lambda: hvd.broadcast_object(1, wrong),
+                          lambda: hvd.broadcast_object_fn(wrong)(1),
+                          lambda: hvd_keras.broadcast([1.0], wrong)):
+            expect(ValueError, broadcast, says)
+        expect(tf.errors.OpError, tf.function(lambda: hvd.broadcast(tf.ones(1), wrong)), says)
     expect(RuntimeError, lambda: hvd.broadcast_global_variables(0), "broadcast_variables")
+
+
+def test_what_one_rank_cannot_pickle_is_an_error_on_all():
+    says = "rank 0 could not pickle its object, a function"
+    given = (lambda: 1) if rank == 0 else "fine"
+    for send in (hvd.broadcast_object, hvd.broadcast_object_fn(0), hvd.allgather_object,
+                 hvd_keras.broadcast_object, hvd_keras.allgather_object):
+        expect(ValueError, lambda: send(given), says)
+    assert hvd.allgather_object(rank) == list(range(size))
 
 
 def test_where_a_worker_stands():

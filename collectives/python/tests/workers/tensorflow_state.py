@@ -137,7 +137,16 @@ def test_batches_are_read_while_the_script_trains_on_another_and_dropped_when_sa
 
 def test_wrong_arguments_of_what_reads_ahead_are_named():
     sampler = hvd.elastic.ElasticSampler(20)
+
+    def gives(value):
+        return lambda own: value
+
     for arguments, words in (((sampler, 0, tf.identity), "global_batch: is 0"),
+                             ((sampler, 1.5, tf.identity), "global_batch: is 1.5, must be a whole"),
+                             ((sampler, "x", tf.identity), "global_batch: is 'x', must be"),
+                             ((sampler, None, tf.identity), "global_batch: is None, must be"),
+                             ((sampler, 4, gives(None)), "read: returns None, must return"),
+                             ((sampler, 4, gives(())), "read: returns (), must return"),
                              ((sampler, 4, "x"), "read: is a str"),
                              ((sampler, 4, tf.identity, 0), "ahead: is 0, must be 1 or more"),
                              (([1], 4, tf.identity), "sampler: is a list")):
@@ -146,6 +155,14 @@ def test_wrong_arguments_of_what_reads_ahead_are_named():
             raise AssertionError("nothing was raised")
         except ValueError as error:
             assert words in str(error), error
+    without_weights = hvd.elastic.sharded_batches(sampler, 4, lambda own: (own, None))
+    assert next(iter(without_weights))[1] is None  # as in other data sets
+    for wrong in (1.5, "x", None):
+        try:
+            hvd.elastic.sharded_indices(sampler, wrong)
+            raise AssertionError("nothing was raised")
+        except ValueError as error:
+            assert "global_batch: is %r, must be" % (wrong,) in str(error), error
 
 
 def test_a_sampler_is_for_all_ranks():

@@ -8,6 +8,7 @@ wrapped; with another backend they do what they did.
 import functools
 import inspect
 import os
+import sys
 from urllib.parse import parse_qs, urlparse
 
 import torch.distributed as dist
@@ -19,6 +20,7 @@ from ringmaster.torch.distributed.process_group import (NAME, ProcessGroup, agre
                                                         number_of_ranks)
 
 _made_with = {}  # arguments of the last init_process_group(), but those that the job knows
+_hooks = None  # what sys.excepthook was before that and after it
 
 
 class _OwnStore(dist.Store):
@@ -109,9 +111,22 @@ def _wrap_init(original):
         given.update(backend=NAME, init_method=NAME + "://", store=None)
         _made_with = {name: value for name, value in given.items()
                       if name not in ("rank", "world_size")}
-        return original(**given)
+        return _with_one_hook(original, given)
 
     return init_process_group
+
+
+def _with_one_hook(original, given):
+    """Newer versions of torch put a sys.excepthook that writes "[rank0]: " in front of each line
+    around the one that they find. Without this one more would stand there after each change of the
+    world, with the rank of that time.
+    """
+    global _hooks
+    if _hooks is not None and sys.excepthook is _hooks[1]:
+        sys.excepthook = _hooks[0]
+    before = sys.excepthook
+    original(**given)
+    _hooks = before, sys.excepthook
 
 
 def _wrap_new_group(original):

@@ -339,7 +339,7 @@ class ProcessGroup(dist.ProcessGroup):
     def _transfer(self, start, tensor, rank, field, tag):
         """`rank`: of the group, also in a script that ends no steps as of the first one."""
         workers = self._workers_of_step()
-        me = _core.worker_at(_core.SELF)
+        me = _core.own_worker()
         if not 0 <= rank < len(workers) or workers[rank] == me:
             raise ValueError("%s: is %d, must be another rank of the group, 0 to %d"
                              % (field, rank, len(workers) - 1))
@@ -391,7 +391,7 @@ class ProcessGroup(dist.ProcessGroup):
         return workers[rank]
 
     def _is_root(self, rank, field):
-        return self._worker_at(rank, field) == _core.worker_at(_core.SELF)
+        return self._worker_at(rank, field) == _core.own_worker()
 
     # ---- Others
 
