@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kFirstSeed = 1'000'000;
 
 TEST(SimulationTest, NoScheduleBreaksAnInvariantOrStopsTraining) {
-  const auto schedules = support::Schedules(50'000, 1'000);
+  const auto schedules = support::Schedules(50'000, 300);
   Coverage coverage;
   for (std::uint64_t i = 0; i < schedules; ++i) {
     Options options;
