@@ -17,6 +17,7 @@ import weakref
 from collections import namedtuple
 
 from ringmaster import _core
+from ringmaster._numbers import whole
 from ringmaster.sampler_batches import Batches
 from ringmaster.sampler_names import SamplerNames
 
@@ -47,7 +48,10 @@ class ElasticSampler(SamplerNames):
     def __init__(self, dataset, shuffle=True, seed=0):
         """`dataset`: anything with a length, or the number of samples."""
         self.dataset = dataset
-        self._count = dataset if isinstance(dataset, int) else len(dataset)
+        self._count = len(dataset) if hasattr(dataset, "__len__") else whole(dataset)
+        if self._count is None:
+            raise ValueError("dataset: is %r, must be something with a length, or the number of "
+                             "samples" % (dataset,))
         if self._count < 1:
             raise ValueError("dataset: is empty; a sampler needs one sample or more")
         self.shuffle = shuffle

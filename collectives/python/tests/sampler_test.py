@@ -427,3 +427,14 @@ def test_SamplesCanBeRecordedByTheirIndices(monkeypatch):
     assert sampler.processed_indices == {0, 5} and sorted(sampler) == [1, 2, 3, 4]
     with pytest.raises(ValueError, match="indices: 6 is no sample, allowed is 0 to 5"):
         sampler.record_indices([6])
+
+
+@pytest.mark.parametrize("dataset", [2.5, None, True])
+def test_WhatHasNoLengthAndIsNoNumberIsNamed(dataset):
+    with pytest.raises(ValueError, match="dataset: is %r, must be something with a length" % dataset):
+        ElasticSampler(dataset)
+
+
+@pytest.mark.parametrize("dataset", ["abcd", numpy.zeros(4), numpy.int64(4), 4])
+def test_ALengthOrANumberOfSamplesIsTaken(dataset):
+    assert sorted(ElasticSampler(dataset)._order) == [0, 1, 2, 3]

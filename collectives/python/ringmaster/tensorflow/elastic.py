@@ -113,6 +113,8 @@ class TensorFlowKerasState(_VariablesState):
     """
 
     def __init__(self, model, optimizer=None, backend=None, **values):
+        if not hasattr(model, "weights"):
+            raise ValueError("model: is a %s, must be a Keras model" % type(model).__name__)
         if not getattr(model, "built", True):
             raise ValueError("model: is not built; call model.build(input_shape) before")
         self.model = model

@@ -165,6 +165,14 @@ def test_wrong_arguments_of_what_reads_ahead_are_named():
             assert "global_batch: is %r, must be" % (wrong,) in str(error), error
 
 
+def test_a_state_of_what_is_no_model_is_refused():
+    try:
+        hvd.elastic.TensorFlowKerasState(5)
+        raise AssertionError("nothing was raised")
+    except ValueError as error:
+        assert "model: is a int, must be a Keras model" in str(error), error
+
+
 def test_a_sampler_is_for_all_ranks():
     some = hvd.add_process_set([0])
     try:
