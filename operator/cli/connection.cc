@@ -94,9 +94,9 @@ Outcome<Place> FindPlace(const Target& target, const Surroundings& around, Purpo
   const fs::path logs = LogsOfLastRun(around.paths);
   return Fail(
       ExitCode::kUsage,
-      "no run is alive on this machine. Start one with `ringmaster run JOB.yaml`, name one that was "
-      "started with a --run-dir by --run-dir DIR, or name a cluster with --context NAME, "
-      "--kubeconfig FILE or $KUBECONFIG" +
+      "no run is alive on this machine. Start one with `ringmaster run JOB.yaml`, name one "
+      "that was started with a --run-dir by --run-dir DIR, or name a cluster with --context "
+      "NAME, --kubeconfig FILE or $KUBECONFIG" +
           (logs.empty() ? "" : "; logs of the last run are in " + logs.string()));
 }
 
