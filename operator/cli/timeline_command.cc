@@ -11,6 +11,7 @@
 
 #include "common/fields/fields.h"
 #include "operator/cli/absence.h"
+#include "operator/cli/flush.h"
 #include "operator/cli/kube_failure.h"
 #include "operator/inspection/inspection.h"
 #include "operator/inspection/job_trace.h"
@@ -21,10 +22,8 @@ namespace {
 
 Outcome<void> Write(const std::string& text, const std::string& file) {
   if (file == "-") {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-      return Fail(ExitCode::kMachineLacks,
-                  fmt::format("standard output can't be written: {}", std::strerror(errno)));
-    return {};
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return FlushAll(stdout);
   }
   std::ofstream out(file, std::ios::binary | std::ios::trunc);
   if (!out)

@@ -31,6 +31,7 @@ Json Slim(const Json& job) {
                {"spec",
                 {{"elasticPolicy", fields::ObjectAt(job, "/spec/elasticPolicy")},
                  {"runPolicy", {{"schedulingPolicy", std::move(policy)}}},
+                 {"slotsPerWorker", fields::IntegerAt(job, "/spec/slotsPerWorker", 1)},
                  {"worker", {{"replicas", fields::At(job, "/spec/worker/replicas")}}}}},
                {"status", fields::At(job, "/status")}};
   for (const char* field : {"namespace", "name", "uid", "creationTimestamp"})

@@ -107,11 +107,12 @@ class PageSourceTest : public testing::Test {
   std::thread thread_;
 };
 
-TEST_F(PageSourceTest, WhatTheLineNeedsOfAJobIsKept) {
+TEST_F(PageSourceTest, WhatThePageNeedsOfAJobIsKept) {
   json job = Job("u");
   job["metadata"]["creationTimestamp"] = "2026-01-31T12:00:00Z";
   job["metadata"]["labels"] = {{"kueue.x-k8s.io/queue-name", "gpus"}, {"another", "label"}};
   job["spec"]["elasticPolicy"] = {{"minReplicas", 2}};
+  job["spec"]["slotsPerWorker"] = 4;
   job["spec"]["worker"]["template"] = {{"spec", {{"priorityClassName", "high"}}}};
   app::OperatorSample sample = Sample("u", Pod("u", "127.0.0.1", "127.0.0.1:1"));
   sample.jobs = {std::make_shared<json>(job)};
@@ -123,6 +124,7 @@ TEST_F(PageSourceTest, WhatTheLineNeedsOfAJobIsKept) {
   EXPECT_EQ(kept["metadata"]["creationTimestamp"], "2026-01-31T12:00:00Z");
   EXPECT_EQ(kept["metadata"]["labels"], json({{"kueue.x-k8s.io/queue-name", "gpus"}}));
   EXPECT_EQ(kept["spec"]["elasticPolicy"]["minReplicas"], 2);
+  EXPECT_EQ(kept["spec"]["slotsPerWorker"], 4) << "for the numbers of workers in logs";
   EXPECT_EQ(kept["spec"]["runPolicy"]["schedulingPolicy"]["priorityClass"], "high");
 }
 
