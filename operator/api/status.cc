@@ -2,6 +2,7 @@
 // must not make the rest unreadable.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "common/fields/fields.h"
 #include "common/membership/view.h"
@@ -10,16 +11,10 @@
 namespace ringmaster::api {
 namespace {
 
-template <class T>
-T Get(const Json& object, const char* name, T fallback = {}) {
-  if (!object.is_object()) return fallback;
-  const auto at = object.find(name);
-  if (at == object.end()) return fallback;
-  if constexpr (std::is_same_v<T, std::string>) {
-    return at->is_string() ? at->template get<std::string>() : fallback;
-  } else {
-    return at->is_number() ? at->template get<T>() : fallback;
-  }
+// A number that does not fit counts as absent.
+int Int(const Json& object, const char* name) {
+  const std::int64_t number = fields::Integer(object, name);
+  return std::in_range<int>(number) ? static_cast<int>(number) : 0;
 }
 
 Json ConditionToJson(const Condition& condition) {
@@ -52,12 +47,12 @@ Json TroubledNodeToJson(const TroubledNode& node) {
 }
 
 Condition ConditionFromJson(const Json& json) {
-  return {.type = Get<std::string>(json, "type"),
-          .status = Get<std::string>(json, "status") == "True",
-          .reason = Get<std::string>(json, "reason"),
-          .message = Get<std::string>(json, "message"),
-          .last_transition_time = Get<std::string>(json, "lastTransitionTime"),
-          .observed_generation = Get<std::int64_t>(json, "observedGeneration")};
+  return {.type = fields::Text(json, "type"),
+          .status = fields::Text(json, "status") == "True",
+          .reason = fields::Text(json, "reason"),
+          .message = fields::Text(json, "message"),
+          .last_transition_time = fields::Text(json, "lastTransitionTime"),
+          .observed_generation = fields::Integer(json, "observedGeneration")};
 }
 
 }  // namespace
@@ -127,53 +122,47 @@ Json StatusToJson(const Status& status) {
 
 Status StatusFromJson(const Json& json) {
   Status status;
-  status.state = Get<std::string>(json, "state");
+  status.state = fields::Text(json, "state");
   for (const Json& condition : fields::List(json, "conditions")) {
     status.conditions.push_back(ConditionFromJson(condition));
   }
   const Json& worker = fields::Object(fields::Object(json, "replicaStatuses"), "Worker");
-  status.worker = {Get<int>(worker, "active"), Get<int>(worker, "succeeded"),
-                   Get<int>(worker, "failed")};
-  status.replicas = Get<int>(json, "replicas");
-  status.selector = Get<std::string>(json, "selector");
-  status.epoch = Get<std::uint64_t>(json, "epoch");
-  status.world_size = Get<int>(json, "worldSize");
-  status.ring_omitted = Get<int>(json, "ringOmitted");
+  status.worker = {Int(worker, "active"), Int(worker, "succeeded"), Int(worker, "failed")};
+  status.replicas = Int(json, "replicas");
+  status.selector = fields::Text(json, "selector");
+  status.epoch = fields::Unsigned(json, "epoch");
+  status.world_size = Int(json, "worldSize");
+  status.ring_omitted = Int(json, "ringOmitted");
   for (const Json& entry : fields::List(json, "ring")) {
-    status.ring.push_back({Get<int>(entry, "rank"), Get<std::string>(entry, "pod"),
-                           Get<int>(entry, "slot"), Get<std::string>(entry, "node")});
+    status.ring.push_back({Int(entry, "rank"), fields::Text(entry, "pod"), Int(entry, "slot"),
+                           fields::Text(entry, "node")});
   }
   if (json.is_object() && json.contains("lastRebuild")) {
     const Json& rebuild = fields::Object(json, "lastRebuild");
     status.last_rebuild =
-        LastRebuild{Get<std::uint64_t>(rebuild, "epoch"), Get<std::string>(rebuild, "reason"),
-                    Get<double>(rebuild, "seconds"), Get<std::int64_t>(rebuild, "stepsLost")};
+        LastRebuild{fields::Unsigned(rebuild, "epoch"), fields::Text(rebuild, "reason"),
+                    fields::Number(rebuild, "seconds"), fields::Integer(rebuild, "stepsLost")};
   }
-  status.steps_lost = Get<std::int64_t>(json, "stepsLost");
-  status.restarts_from_checkpoint = Get<int>(json, "restartsFromCheckpoint");
-  status.worker_restarts = Get<int>(json, "workerRestarts");
-  status.pods_replaced = Get<int>(json, "podsReplaced");
-  status.faults = Get<int>(json, "faults");
-  status.finished_epoch = Get<std::uint64_t>(json, "finishedEpoch");
-  for (const Json& uid : fields::List(json, "accountedPods")) {
-    if (uid.is_string()) status.accounted_pods.push_back(uid.get<std::string>());
-  }
-  status.last_growth_time = Get<std::string>(json, "lastGrowthTime");
-  status.times_given_back = Get<int>(json, "timesGivenBack");
-  status.last_given_back_time = Get<std::string>(json, "lastGivenBackTime");
-  for (const Json& uid : fields::List(json, "provenDead")) {
-    if (uid.is_string()) status.proven_dead.push_back(uid.get<std::string>());
-  }
+  status.steps_lost = fields::Integer(json, "stepsLost");
+  status.restarts_from_checkpoint = Int(json, "restartsFromCheckpoint");
+  status.worker_restarts = Int(json, "workerRestarts");
+  status.pods_replaced = Int(json, "podsReplaced");
+  status.faults = Int(json, "faults");
+  status.finished_epoch = fields::Unsigned(json, "finishedEpoch");
+  status.accounted_pods = fields::Texts(json, "accountedPods");
+  status.last_growth_time = fields::Text(json, "lastGrowthTime");
+  status.times_given_back = Int(json, "timesGivenBack");
+  status.last_given_back_time = fields::Text(json, "lastGivenBackTime");
+  status.proven_dead = fields::Texts(json, "provenDead");
   for (const Json& node : fields::List(json, "troubledNodes")) {
-    status.troubled_nodes.push_back({Get<std::string>(node, "name"), Get<int>(node, "failures"),
-                                     Get<std::string>(node, "lastFailure"),
-                                     Get<std::string>(node, "avoidUntil"),
-                                     Get<std::string>(node, "reason")});
+    status.troubled_nodes.push_back(
+        {fields::Text(node, "name"), Int(node, "failures"), fields::Text(node, "lastFailure"),
+         fields::Text(node, "avoidUntil"), fields::Text(node, "reason")});
   }
-  status.start_time = Get<std::string>(json, "startTime");
-  status.running_since = Get<std::string>(json, "runningSince");
-  status.completion_time = Get<std::string>(json, "completionTime");
-  status.observed_generation = Get<std::int64_t>(json, "observedGeneration");
+  status.start_time = fields::Text(json, "startTime");
+  status.running_since = fields::Text(json, "runningSince");
+  status.completion_time = fields::Text(json, "completionTime");
+  status.observed_generation = fields::Integer(json, "observedGeneration");
   return status;
 }
 

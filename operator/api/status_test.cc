@@ -47,5 +47,19 @@ TEST(StatusTest, NonsenseInTheStatusIsReadAsAbsent) {
   EXPECT_EQ(StatusFromJson(Json("x")), Status{});
 }
 
+TEST(StatusTest, ANumberThatDoesNotFitIsReadAsAbsent) {
+  const Json huge = Json::parse(R"({
+      "worldSize": 5000000000, "stepsLost": 2e89, "epoch": 1e300, "faults": 1e20,
+      "conditions": [{"type": "Running", "observedGeneration": 2e89}],
+      "ring": [{"rank": -5000000000}]})");
+  const Status status = StatusFromJson(huge);
+  EXPECT_EQ(status.world_size, 0);
+  EXPECT_EQ(status.steps_lost, 0);
+  EXPECT_EQ(status.epoch, 0u);
+  EXPECT_EQ(status.faults, 0);
+  EXPECT_EQ(status.conditions.at(0).observed_generation, 0);
+  EXPECT_EQ(status.ring.at(0).rank, 0);
+}
+
 }  // namespace
 }  // namespace ringmaster::api

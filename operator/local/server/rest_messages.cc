@@ -1,5 +1,8 @@
 #include "operator/local/server/rest_messages.h"
 
+#include <utility>
+
+#include "common/fields/fields.h"
 #include "common/fields/parse.h"
 #include "operator/kube/yaml.h"
 
@@ -55,8 +58,9 @@ std::string ManagerOf(const Request& request) {
 
 kube::DeleteOptions ReadDeleteOptions(const Json& body, const Request& request) {
   kube::DeleteOptions options;
-  if (body.contains("gracePeriodSeconds") && body["gracePeriodSeconds"].is_number()) {
-    options.grace_period_seconds = body["gracePeriodSeconds"].get<int>();
+  const std::int64_t seconds = fields::Integer(body, "gracePeriodSeconds", -1);
+  if (seconds >= 0 && std::in_range<int>(seconds)) {
+    options.grace_period_seconds = static_cast<int>(seconds);
   } else if (std::string grace = Param(request, "gracePeriodSeconds"); !grace.empty()) {
     options.grace_period_seconds = std::atoi(grace.c_str());
   }
