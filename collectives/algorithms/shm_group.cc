@@ -9,18 +9,19 @@
 
 namespace ringmaster::algorithms {
 
+using transport::ArenaChannel;
 using transport::ArenaMap;
 using transport::ControlBlock;
 using transport::FaultPoint;
 using transport::kSmallSlotBytes;
-using transport::kStageSlotBytes;
-using transport::kStageSlots;
 
 namespace {
 
 constexpr size_t kLine = 64;
 // A reduced block is copied to the others while it is in the first-level cache.
 constexpr size_t kCopyBlock = 16 << 10;
+// Of more than two ranks.
+constexpr size_t kLongestChunkOfMany = 256 << 10;
 
 // In one shot every rank reads the data of all others: the more ranks there are, the smaller are
 // the messages for which slices pay.
@@ -28,7 +29,10 @@ size_t SmallBytes(size_t ranks) {
   return std::max<size_t>(2048, kSmallSlotBytes / std::max<size_t>(1, ranks / 2));
 }
 
-size_t ChunkBytes(size_t ranks) { return ranks <= 2 ? kStageSlotBytes : kStageSlotBytes / 2; }
+size_t ChunkBytes(const ShmPeers& peers) {
+  const size_t slot = peers.own().stage_slot_bytes();
+  return peers.count() <= 2 ? slot : std::min(slot, kLongestChunkOfMany);
+}
 
 struct Slice {
   size_t begin, count;  // elements
@@ -62,10 +66,10 @@ struct ShmGroup::Staged {
 };
 
 ShmGroup::ShmGroup(transport::LivenessMonitor* liveness, uint64_t epoch,
-                   std::vector<std::shared_ptr<ArenaMap>> maps, int self)
-    : peers_(liveness, epoch, std::move(maps), self),
+                   std::vector<transport::ArenaChannel> channels, int self)
+    : peers_(liveness, epoch, std::move(channels), self),
       small_bytes_(SmallBytes(peers_.count())),
-      chunk_bytes_(ChunkBytes(peers_.count())),
+      chunk_bytes_(ChunkBytes(peers_)),
       sources_(peers_.count()) {}
 
 Status ShmGroup::Allreduce(const void* in, void* out, size_t count, const Reduction& how,
@@ -185,7 +189,7 @@ Status ShmGroup::CopySlices(const Staged& job, size_t index) {
 
 Status ShmGroup::Offer(const void* in, void* out, size_t bytes, bool* all) {
   uint64_t k = ++offers_;
-  const ArenaMap& map = peers_.own();
+  const ArenaMap& map = peers_.own().arena();
   // Entry k is overwritten in operation k+2. This rank begins k+2 only when it has returned from
   // k+1, which needs all ranks to have begun k+1, so to have returned from k: nobody reads entry k
   // any more. (A rank that doesn't wait for the offers below still waits for all ranks in the
@@ -203,9 +207,9 @@ Status ShmGroup::Offer(const void* in, void* out, size_t bytes, bool* all) {
     int member = (peers_.self() + i) % size();
     Status status = peers_.Wait(member, &ControlBlock::offered, k);
     if (!status.ok()) return status;
-    const ArenaMap& peer = peers_[member];
+    const ArenaMap& peer = peers_[member].arena();
     // The offer is copied before it is checked: what lies in shared memory may change at any time.
-    const volatile transport::Offered& lying = peer.control()->offers[k % 2];
+    const volatile transport::Offered& lying = peers_[member].control()->offers[k % 2];
     const transport::Offered theirs{lying.in, lying.out};
     auto fits = [&](uint64_t offset) {
       return offset >= transport::kBufferOffset && offset <= peer.bytes() &&
@@ -226,14 +230,14 @@ Status ShmGroup::ReduceInPlace(size_t count, const Reduction& how) {
     size_t elements = std::min(block, own_slice.count - at);
     size_t offset = (own_slice.begin + at) * element_bytes;
     for (size_t k = 0; k < peers_.count(); ++k) {
-      sources_[k] = peers_[k].base() + places_[k].in + offset;
+      sources_[k] = peers_[k].arena().base() + places_[k].in + offset;
     }
     std::byte* result =
-        peers_.own().base() + places_[static_cast<size_t>(peers_.self())].out + offset;
+        peers_.own().arena().base() + places_[static_cast<size_t>(peers_.self())].out + offset;
     Reduce(result, sources_, elements, how.dtype, how.op, how.divisor);
     for (int i = 1; i < size(); ++i) {
       const size_t member = static_cast<size_t>((peers_.self() + i) % size());
-      std::memcpy(peers_[member].base() + places_[member].out + offset, result,
+      std::memcpy(peers_[member].arena().base() + places_[member].out + offset, result,
                   elements * element_bytes);
     }
   }
@@ -254,7 +258,7 @@ Status ShmGroup::ReduceInPlace(size_t count, const Reduction& how) {
 
 Status ShmGroup::Broadcast(void* data, size_t bytes, int root, uint64_t op_number) {
   peers_.Begin(op_number);
-  const ArenaMap& source = peers_[root];
+  const ArenaChannel& source = peers_[root];
   if (bytes <= kSmallSlotBytes) {
     uint64_t k = ++small_;
     Status status = peers_.WaitAll(&ControlBlock::small, k - 1);

@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -31,9 +30,10 @@ struct Reduction {
 
 class ShmGroup {
  public:
-  // `maps` in rank order, the own one at `self`.
+  // `channels` in rank order, the own one at `self`: the same number of each arena, and within a
+  // view no other group uses it of any of these arenas.
   ShmGroup(transport::LivenessMonitor* liveness, uint64_t epoch,
-           std::vector<std::shared_ptr<transport::ArenaMap>> maps, int self);
+           std::vector<transport::ArenaChannel> channels, int self);
 
   int size() const { return peers_.size(); }
 

@@ -1,12 +1,11 @@
-// The arenas of a group's ranks, and the flags by which the ranks wait for each other. What each
-// flag counts stands in arena.h.
+// The arenas of a group's ranks: one channel of each, and the flags by which the ranks wait for
+// each other. What each flag counts stands in arena.h.
 //
 // Owner: ShmGroup. Thread rule: the thread of the collective.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -20,21 +19,21 @@ class ShmPeers {
  public:
   using FlagMember = transport::Flag transport::ControlBlock::*;
 
-  // `maps` in rank order, the own one at `self`.
+  // `channels` in rank order, the own one at `self`.
   ShmPeers(transport::LivenessMonitor* liveness, uint64_t epoch,
-           std::vector<std::shared_ptr<transport::ArenaMap>> maps, int self)
+           std::vector<transport::ArenaChannel> channels, int self)
       : liveness_(liveness),
         tag_(transport::EpochTag(epoch)),
-        maps_(std::move(maps)),
+        channels_(std::move(channels)),
         self_(self) {}
 
   int self() const { return self_; }
-  int size() const { return static_cast<int>(maps_.size()); }
-  size_t count() const { return maps_.size(); }
-  const transport::ArenaMap& own() const { return *maps_[static_cast<size_t>(self_)]; }
-  const transport::ArenaMap& operator[](size_t rank) const { return *maps_[rank]; }
-  const transport::ArenaMap& operator[](int rank) const {
-    return *maps_[static_cast<size_t>(rank)];
+  int size() const { return static_cast<int>(channels_.size()); }
+  size_t count() const { return channels_.size(); }
+  const transport::ArenaChannel& own() const { return channels_[static_cast<size_t>(self_)]; }
+  const transport::ArenaChannel& operator[](size_t rank) const { return channels_[rank]; }
+  const transport::ArenaChannel& operator[](int rank) const {
+    return channels_[static_cast<size_t>(rank)];
   }
 
   // The waits that follow belong to the communicator's operation of this number.
@@ -52,7 +51,7 @@ class ShmPeers {
  private:
   transport::LivenessMonitor* const liveness_;
   const uint64_t tag_;
-  const std::vector<std::shared_ptr<transport::ArenaMap>> maps_;
+  const std::vector<transport::ArenaChannel> channels_;
   const int self_;
 
   uint64_t op_number_ = 0;

@@ -8,7 +8,7 @@ namespace ringmaster::algorithms {
 namespace {
 
 using transport::Arena;
-using transport::ArenaMap;
+using transport::ArenaChannel;
 using transport::ControlBlock;
 using transport::LivenessMonitor;
 
@@ -28,16 +28,17 @@ struct ShmPeersTest : ::testing::Test {
       std::shared_ptr<Arena> arena;
       const Status created = Arena::Create(transport::kDefaultArenaBytes, &arena);
       EXPECT_TRUE(created.ok()) << created.message();
-      maps.push_back(arena);
+      channels.emplace_back(arena, 0);
+      others.emplace_back(arena, 1);
     }
   }
-  std::vector<std::shared_ptr<ArenaMap>> maps;
+  std::vector<ArenaChannel> channels, others;  // the first and the second of both arenas
   LivenessMonitor first_life{TwoRanks(0)}, second_life{TwoRanks(1)};
 };
 
 TEST_F(ShmPeersTest, AWaitEndsWhenTheOtherRankHasRaisedItsFlagSoFar) {
-  ShmPeers first(&first_life, kEpoch, maps, 0);
-  ShmPeers second(&second_life, kEpoch, maps, 1);
+  ShmPeers first(&first_life, kEpoch, channels, 0);
+  ShmPeers second(&second_life, kEpoch, channels, 1);
   std::atomic<bool> raised{false};
   std::thread peer([&] {
     second.Raise(&ControlBlock::staged, 1);
@@ -50,17 +51,25 @@ TEST_F(ShmPeersTest, AWaitEndsWhenTheOtherRankHasRaisedItsFlagSoFar) {
 }
 
 TEST_F(ShmPeersTest, AFlagOfAnotherViewCountsForNothing) {
-  ShmPeers before(&second_life, kEpoch - 1, maps, 1);
+  ShmPeers before(&second_life, kEpoch - 1, channels, 1);
   before.Raise(&ControlBlock::small, 7);
-  ShmPeers first(&first_life, kEpoch, maps, 0);
+  ShmPeers first(&first_life, kEpoch, channels, 0);
   first_life.Abort("the view is over");
   EXPECT_EQ(first.Wait(1, &ControlBlock::small, 7).code(), RM_ERR_EPOCH_MOVED);
   EXPECT_TRUE(first.Wait(1, &ControlBlock::small, 0).ok()) << "nothing to wait for";
 }
 
+TEST_F(ShmPeersTest, AFlagOfAnotherChannelCountsForNothing) {
+  ShmPeers of_others(&second_life, kEpoch, others, 1);
+  of_others.Raise(&ControlBlock::small, 7);
+  ShmPeers first(&first_life, kEpoch, channels, 0);
+  first_life.Abort("the view is over");
+  EXPECT_FALSE(first.Wait(1, &ControlBlock::small, 1).ok());
+}
+
 TEST_F(ShmPeersTest, ASlotIsFreeWhenAllHaveConsumedTheChunkThatLiesInIt) {
-  ShmPeers first(&first_life, kEpoch, maps, 0);
-  ShmPeers second(&second_life, kEpoch, maps, 1);
+  ShmPeers first(&first_life, kEpoch, channels, 0);
+  ShmPeers second(&second_life, kEpoch, channels, 1);
   EXPECT_TRUE(first.WaitForStageSlot(transport::kStageSlots - 1).ok()) << "nothing lies in it yet";
   second.Raise(&ControlBlock::consumed, 1);
   EXPECT_TRUE(first.WaitForStageSlot(transport::kStageSlots).ok());

@@ -97,7 +97,11 @@ Status CheckAlltoallv(RankAndSize place, const void* send, const void* recv,
   return CheckSendAndRecv(sent > 0, send, received > 0, recv);
 }
 
-Status CheckSubset(RankAndSize place, bool is_subset, std::span<const int> ranks) {
+Status CheckSubset(RankAndSize place, bool is_subset, std::span<const int> ranks, int channel) {
+  if (channel < 0 || channel > kSubsetChannels) {
+    return Invalid("channel " + std::to_string(channel) + " of a subset is none: 0 to " +
+                   std::to_string(kSubsetChannels) + " are");
+  }
   const bool ascending =
       std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end();
   const bool has_self = std::find(ranks.begin(), ranks.end(), place.rank) != ranks.end();

@@ -29,7 +29,7 @@ Status CheckReduceScatter(RankAndSize place, const void* in, const void* out,
 Status CheckAlltoallv(RankAndSize place, const void* send, const void* recv,
                       std::span<const size_t> bytes);
 // `is_subset`: the communicator that is asked is itself a subset, of which no subset can be made.
-Status CheckSubset(RankAndSize place, bool is_subset, std::span<const int> ranks);
+Status CheckSubset(RankAndSize place, bool is_subset, std::span<const int> ranks, int channel);
 // Checks the arguments of Communicator::Create.
 Status CheckView(const Endpoint* endpoint, const CommunicatorOptions& options);
 

@@ -79,7 +79,7 @@ TEST(ArgumentsTest, ARootIsARankOfTheView) {
 
 TEST(ArgumentsTest, ASubsetIsOfAViewAscendingAndHasTheOwnRank) {
   const auto ok = [](std::vector<int> ranks, bool is_subset = false) {
-    return CheckSubset(kSecondOfThree, is_subset, ranks).ok();
+    return CheckSubset(kSecondOfThree, is_subset, ranks, 0).ok();
   };
   EXPECT_TRUE(ok({0, 1}));
   EXPECT_TRUE(ok({1}));
@@ -90,6 +90,16 @@ TEST(ArgumentsTest, ASubsetIsOfAViewAscendingAndHasTheOwnRank) {
   EXPECT_FALSE(ok({1, 3}));
   EXPECT_FALSE(ok({-1, 1}));
   EXPECT_FALSE(ok({0, 1}, /*is_subset=*/true));
+}
+
+TEST(ArgumentsTest, ASubsetHasAChannelThatThereIs) {
+  const auto check = [](int channel) {
+    return CheckSubset(kSecondOfThree, false, std::vector<int>{0, 1}, channel);
+  };
+  EXPECT_TRUE(check(0).ok());
+  EXPECT_TRUE(check(kSubsetChannels).ok());
+  EXPECT_EQ(Words(check(4)), "channel 4 of a subset is none: 0 to 3 are");
+  EXPECT_FALSE(check(-1).ok());
 }
 
 TEST(ArgumentsTest, OnlyAViewOfOneRankNeedsNoEndpoint) {

@@ -28,7 +28,7 @@ using algorithms::Reduction;
 // The operations of a subset are numbered from here on. Both ranks of a connection count the calls
 // of a subset alike, so the numbers in their frames match. A goodbye carries the number of an
 // operation of the whole view, which is lower: so a rank that waits in a subset takes every peer
-// that has left for one that left too early, and its wait ends.
+// that has left for one that left too early, and its wait ends, unless what it waits for is there.
 constexpr uint64_t kSubsetOperations = uint64_t{1} << 62;
 
 class CommunicatorImpl : public Communicator {
@@ -44,7 +44,7 @@ class CommunicatorImpl : public Communicator {
               if (endpoint != nullptr) endpoint->listener().GiveUp(epoch);
             }})) {}
   // A subset of `whole`.
-  CommunicatorImpl(const CommunicatorImpl& whole, std::span<const int> ranks);
+  CommunicatorImpl(const CommunicatorImpl& whole, std::span<const int> ranks, int channel);
 
   // Unless the view is dead, says goodbye with the number of the last operation: peers can still
   // complete the operations up to that one. Without a goodbye the closing of the connections ends
@@ -67,7 +67,8 @@ class CommunicatorImpl : public Communicator {
   Status Alltoallv(const void* send, void* recv, std::span<const size_t> bytes) override;
   Status Barrier() override;
 
-  Status Subset(std::span<const int> ranks, std::unique_ptr<Communicator>* out) override;
+  Status Subset(std::span<const int> ranks, int channel,
+                std::unique_ptr<Communicator>* out) override;
   void Abort(const std::string& why) override { liveness_->Abort(why); }
   const char* PathTo(int peer) const override;
   std::span<std::byte> ArenaBuffer(size_t bytes) override;
@@ -94,6 +95,7 @@ class CommunicatorImpl : public Communicator {
   const bool is_subset_ = false;
 
   // Constant after Build.
+  std::vector<std::shared_ptr<transport::ArenaMap>> maps_;  // by rank; null: not mapped
   std::optional<Hierarchy> hierarchy_;
   std::shared_ptr<transport::Arena> arena_;  // null: none to lend
 
@@ -124,8 +126,8 @@ std::vector<std::span<Byte>> BlocksOf(Byte* at, std::span<const size_t> bytes) {
 Status CommunicatorImpl::Build(transport::EndpointImpl* endpoint,
                                const CommunicatorOptions& options) {
   if (endpoint == nullptr) {  // a view of one rank has no peers and needs no arena
-    hierarchy_.emplace(liveness_.get(), epoch_, GroupMap::Apart(1, 0), std::vector<int>{0},
-                       std::vector<std::shared_ptr<transport::ArenaMap>>());
+    hierarchy_.emplace(liveness_.get(), epoch_, GroupMap::Apart(1, 0), std::vector<int>{0}, maps_,
+                       0);
     return Status();
   }
   endpoint->KeepOnly(options.peers);
@@ -135,32 +137,38 @@ Status CommunicatorImpl::Build(transport::EndpointImpl* endpoint,
   arena_ = endpoint->arena();
   std::vector<int> ranks(static_cast<size_t>(place_.size));
   std::iota(ranks.begin(), ranks.end(), 0);
+  maps_ = bootstrap.maps();
   hierarchy_.emplace(liveness_.get(), epoch_, GroupMap(bootstrap.groups(), place_.rank),
-                     std::move(ranks), bootstrap.maps());
+                     std::move(ranks), maps_, 0);
   const auto sharing = static_cast<long>(hierarchy_->groups().own_members().size());
   liveness_->SetSpin(std::max(RanksHere(options), sharing) <=
                      static_cast<long>(std::thread::hardware_concurrency()));
   return Status();
 }
 
-// Each rank is a group of its own, so a subset doesn't use the arenas: their flags and slots count
-// calls that all ranks of the view make.
-CommunicatorImpl::CommunicatorImpl(const CommunicatorImpl& whole, std::span<const int> ranks)
+// Without a channel each rank of a subset is a group of its own, and doesn't use the arenas. So it
+// is where some of its ranks don't share memory: libraries before these channels do so everywhere,
+// and those that share memory are all of one layout.
+CommunicatorImpl::CommunicatorImpl(const CommunicatorImpl& whole, std::span<const int> ranks,
+                                   int channel)
     : place_{static_cast<int>(std::find(ranks.begin(), ranks.end(), whole.rank()) - ranks.begin()),
              static_cast<int>(ranks.size())},
       epoch_(whole.epoch_),
       liveness_(whole.liveness_),
       is_subset_(true),
       op_(kSubsetOperations) {
-  hierarchy_.emplace(liveness_.get(), epoch_, GroupMap::Apart(ranks.size(), place_.rank),
-                     std::vector<int>(ranks.begin(), ranks.end()),
-                     std::vector<std::shared_ptr<transport::ArenaMap>>());
+  hierarchy_.emplace(liveness_.get(), epoch_,
+                     channel != 0 && whole.hierarchy_->groups().AreOne(ranks)
+                         ? GroupMap::Together(ranks.size(), place_.rank)
+                         : GroupMap::Apart(ranks.size(), place_.rank),
+                     std::vector<int>(ranks.begin(), ranks.end()), whole.maps_, channel);
 }
 
-Status CommunicatorImpl::Subset(std::span<const int> ranks, std::unique_ptr<Communicator>* out) {
-  if (Status s = CheckSubset(place_, is_subset_, ranks); !s.ok()) return s;
+Status CommunicatorImpl::Subset(std::span<const int> ranks, int channel,
+                                std::unique_ptr<Communicator>* out) {
+  if (Status s = CheckSubset(place_, is_subset_, ranks, channel); !s.ok()) return s;
   if (liveness_->aborted()) return liveness_->status();
-  *out = std::make_unique<CommunicatorImpl>(*this, ranks);
+  *out = std::make_unique<CommunicatorImpl>(*this, ranks, channel);
   return Status();
 }
 

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -56,8 +57,9 @@ constexpr Op kOps[] = {Op::kSmall,     Op::kLarge,          Op::kArena,
 const char* kOpNames[] = {"Small",     "Large",   "Arena",         "Broadcast", "LargeBroadcast",
                           "Allgather", "Barrier", "ReduceScatter", "Alltoall"};
 
-enum class Paths { kShm, kTcp, kPairs };
-const char* kPathNames[] = {"Shm", "Tcp", "Pairs"};
+// kSubset: shared memory, in a subset over a channel of its own.
+enum class Paths { kShm, kTcp, kPairs, kSubset };
+const char* kPathNames[] = {"Shm", "Tcp", "Pairs", "Subset"};
 
 struct Scenario {
   Paths paths;
@@ -213,15 +215,28 @@ bool ExchangeAddresses(const Endpoint& endpoint, int from_parent, int to_parent,
   return ReadAll(from_parent, all->data(), all->size() * sizeof(WireAddress));
 }
 
+// The communicator that the scenario's operations run on: all ranks of `whole`.
+Communicator& OperationsOn(Communicator& whole, const Scenario& scenario,
+                           std::unique_ptr<Communicator>* subset) {
+  if (scenario.paths != Paths::kSubset) return whole;
+  std::vector<int> ranks(static_cast<size_t>(whole.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  if (!whole.Subset(ranks, kSubsetChannels, subset).ok()) return whole;
+  return **subset;
+}
+
 // In the first view, which ends with the victim's death. The return value is the exit code of a
 // rank that has seen something wrong.
-int RunFirstView(Endpoint* endpoint, const CommunicatorOptions& options, Op op, Status* status,
-                 std::map<std::string, int>* passed) {
+int RunFirstView(Endpoint* endpoint, const CommunicatorOptions& options, const Scenario& scenario,
+                 Status* status, std::map<std::string, int>* passed) {
   std::vector<float> data(CountOf(Op::kLarge));
-  std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<Communicator> communicator, subset;
   *status = Communicator::Create(endpoint, options, &communicator);
-  for (int round = 0; status->ok() && round < kRounds; ++round) {
-    if (!RunOp(*communicator, op, data, status)) return kWrongResult;
+  if (status->ok()) {
+    Communicator& on = OperationsOn(*communicator, scenario, &subset);
+    for (int round = 0; status->ok() && round < kRounds; ++round) {
+      if (!RunOp(on, scenario.op, data, status)) return kWrongResult;
+    }
   }
   *passed = fault.passed;
   // The root of a broadcast waits for nobody, so it may not have noticed the death yet.
@@ -245,10 +260,11 @@ int RunNextView(Endpoint* endpoint, CommunicatorOptions options, const Scenario&
   options.peers.erase(options.peers.begin() + scenario.victim);
   if (options.rank > scenario.victim) --options.rank;
   std::vector<float> data(CountOf(Op::kLarge));
-  std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<Communicator> communicator, subset;
   Status status = Communicator::Create(endpoint, options, &communicator);
   if (!status.ok()) return kNoNextView;
-  if (!RunOp(*communicator, scenario.op, data, &status)) return kWrongResult;
+  Communicator& on = OperationsOn(*communicator, scenario, &subset);
+  if (!RunOp(on, scenario.op, data, &status)) return kWrongResult;
   if (status.ok() && !RunOp(*communicator, Op::kLarge, data, &status)) return kWrongResult;
   return status.ok() ? kFine : kNoNextView;
 }
@@ -275,7 +291,7 @@ int RankMain(const Scenario& scenario, int rank, int from_parent, int to_parent)
   options.on_suspect = [&](int suspect, const std::string&) { suspects.insert(suspect); };
   Status status;
   std::map<std::string, int> passed;
-  const int seen = RunFirstView(endpoint.get(), options, scenario.op, &status, &passed);
+  const int seen = RunFirstView(endpoint.get(), options, scenario, &status, &passed);
   if (seen != kFine) return seen;
   if (scenario.victim < 0) return EndRehearsal(status, passed, to_parent);
   if (status.ok()) return kNoError;
@@ -393,7 +409,7 @@ TEST_P(KilledAtEveryPoint, SurvivorsMoveOnWithRightResults) {
 
 INSTANTIATE_TEST_SUITE_P(
     Operations, KilledAtEveryPoint,
-    ::testing::Combine(::testing::Values(Paths::kShm, Paths::kTcp, Paths::kPairs),
+    ::testing::Combine(::testing::Values(Paths::kShm, Paths::kTcp, Paths::kPairs, Paths::kSubset),
                        ::testing::ValuesIn(kOps)),
     [](const auto& info) {
       return std::string(kPathNames[static_cast<int>(std::get<0>(info.param))]) +

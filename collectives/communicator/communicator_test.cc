@@ -223,6 +223,33 @@ TEST_P(EveryWorld, AlltoallvBringsEveryBlockWhereItBelongs) {
   });
 }
 
+// Every operation once, of sizes for each way of it.
+void ExpectAllOperations(Communicator& some, int mark, bool in_place) {
+  const size_t size = static_cast<size_t>(some.size());
+  for (size_t count : {5, 60000}) {
+    ExpectAllreduce(some, some.rank(), RM_SUM, RM_FLOAT32, count, in_place);
+    ExpectAllreduce(some, some.rank(), RM_AVERAGE, RM_INT32, count, !in_place);
+  }
+  std::vector<int> all(size, -1);
+  const std::vector<size_t> four(size, sizeof(int));
+  ASSERT_TRUE(some.Allgatherv(&mark, all.data(), four).ok());
+  EXPECT_EQ(all[static_cast<size_t>(some.rank())], mark);
+  int root = mark;
+  ASSERT_TRUE(some.Broadcast(&root, sizeof(root), some.size() - 1).ok());
+  EXPECT_EQ(root, all.back());
+  std::vector<int> blocks(size * 50000, mark), own(50000);
+  ASSERT_TRUE(some.ReduceScatter(blocks.data(), own.data(), std::vector<size_t>(size, 50000),
+                                 RM_INT32, RM_SUM)
+                  .ok());
+  EXPECT_EQ(own.back(), std::accumulate(all.begin(), all.end(), 0));
+  std::vector<int> from(size);
+  ASSERT_TRUE(some.Alltoallv(std::vector<int>(size, mark).data(), from.data(),
+                             std::vector<size_t>(size * size, sizeof(int)))
+                  .ok());
+  EXPECT_EQ(from, all);
+  ASSERT_TRUE(some.Barrier().ok());
+}
+
 TEST_P(EveryWorld, SubsetsRunWhileTheOthersDoSomethingElse) {
   const auto subset_of = [&](int rank, int step) {  // every step-th rank, beginning with this one's
     std::vector<int> ranks_in;
@@ -230,30 +257,57 @@ TEST_P(EveryWorld, SubsetsRunWhileTheOthersDoSomethingElse) {
     return ranks_in;
   };
   world_.Run([&](int rank, Communicator& communicator) {
-    std::unique_ptr<Communicator> second, third;
-    ASSERT_TRUE(communicator.Subset(subset_of(rank, 2), &second).ok());
-    ASSERT_TRUE(communicator.Subset(subset_of(rank, 3), &third).ok());
-    EXPECT_EQ(second->rank(), rank / 2);
-    for (int round = 0; round < 4; ++round) {
-      for (Communicator* some : {second.get(), &communicator, third.get()}) {
-        for (size_t count : {5, 60000}) {
-          ExpectAllreduce(*some, some->rank(), RM_SUM, RM_FLOAT32, count, round % 2 == 0);
-          ExpectAllreduce(*some, some->rank(), RM_AVERAGE, RM_INT32, count, round % 2 == 1);
+    for (const bool has_channels : {false, true}) {
+      std::unique_ptr<Communicator> second, third;
+      ASSERT_TRUE(communicator.Subset(subset_of(rank, 2), has_channels ? 1 : 0, &second).ok());
+      ASSERT_TRUE(communicator.Subset(subset_of(rank, 3), has_channels ? 2 : 0, &third).ok());
+      EXPECT_EQ(second->rank(), rank / 2);
+      for (int round = 0; round < 4; ++round) {
+        for (Communicator* some : {second.get(), &communicator, third.get()}) {
+          ASSERT_NO_FATAL_FAILURE(ExpectAllOperations(*some, rank, round % 2 == 0));
         }
-        std::vector<int> all(static_cast<size_t>(some->size()), -1);
-        const std::vector<size_t> four(all.size(), sizeof(int));
-        ASSERT_TRUE(some->Allgatherv(&rank, all.data(), four).ok());
-        EXPECT_EQ(all[static_cast<size_t>(some->rank())], rank);
-        int root = rank;
-        ASSERT_TRUE(some->Broadcast(&root, sizeof(root), some->size() - 1).ok());
-        EXPECT_EQ(root, all.back());
-        ASSERT_TRUE(some->Barrier().ok());
       }
     }
-    EXPECT_EQ(communicator.Subset(std::vector<int>{rank, rank}, &second).code(), RM_ERR_INVALID);
-    EXPECT_EQ(communicator.Subset(std::vector<int>{ranks()}, &second).code(), RM_ERR_INVALID);
-    EXPECT_EQ(communicator.Subset({}, &second).code(), RM_ERR_INVALID);
+    std::unique_ptr<Communicator> none;
+    EXPECT_EQ(communicator.Subset(std::vector<int>{rank, rank}, 0, &none).code(), RM_ERR_INVALID);
+    EXPECT_EQ(communicator.Subset(std::vector<int>{ranks()}, 0, &none).code(), RM_ERR_INVALID);
+    EXPECT_EQ(communicator.Subset({}, 0, &none).code(), RM_ERR_INVALID);
   });
+}
+
+TEST(SubsetTest, OverAChannelItSharesMemoryIfAllItsRanksDo) {
+  World world(4, Paths::kPairs);
+  world.Build(1);
+  world.Run([&](int rank, Communicator& communicator) {
+    std::unique_ptr<Communicator> pod, all, streams;
+    const std::vector<int> pair = {rank / 2 * 2, rank / 2 * 2 + 1};
+    ASSERT_TRUE(communicator.Subset(pair, 1, &pod).ok());
+    ASSERT_TRUE(communicator.Subset(std::vector<int>{0, 1, 2, 3}, 2, &all).ok());
+    ASSERT_TRUE(communicator.Subset(pair, 0, &streams).ok());
+    EXPECT_STREQ(pod->PathTo(1 - pod->rank()), "shm");
+    EXPECT_STREQ(all->PathTo(rank ^ 1), "tcp") << "some of its ranks share no memory";
+    EXPECT_STREQ(streams->PathTo(1 - pod->rank()), "tcp");
+    for (Communicator* some : {pod.get(), all.get(), streams.get()})
+      ASSERT_NO_FATAL_FAILURE(ExpectAllOperations(*some, rank, true));
+  });
+}
+
+// What one has raised counts, though it has left since.
+TEST(SubsetTest, WhoLeavesAfterTheLastCallEndsNobodysWait) {
+  for (int round = 0; round < support::Rounds(50, 5); ++round) {
+    World world(3, Paths::kShm);
+    world.Build(1);
+    world.Run([&](int rank, Communicator& communicator) {
+      std::unique_ptr<Communicator> some;
+      ASSERT_TRUE(communicator.Subset(std::vector<int>{0, 1, 2}, 1, &some).ok());
+      std::vector<float> data(200000, 1);
+      const Status status =
+          some->Allreduce(data.data(), data.data(), data.size(), RM_FLOAT32, RM_SUM);
+      EXPECT_TRUE(status.ok()) << status.message();
+      some.reset();
+      world.Close(static_cast<size_t>(rank));
+    });
+  }
 }
 
 TEST_P(EveryWorld, BlocksOfWrongNumberAreRefusedAndTheViewLives) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -31,11 +32,20 @@ class GroupMap {
     for (size_t rank = 0; rank < size; ++rank) by_rank[rank] = static_cast<uint32_t>(rank);
     return GroupMap(std::move(by_rank), self);
   }
+  // All ranks are one group.
+  static GroupMap Together(size_t size, int self) {
+    return GroupMap(std::vector<uint32_t>(size, 0), self);
+  }
 
   int self() const { return self_; }
   size_t ranks() const { return by_rank_.size(); }
   size_t groups() const { return members_.size(); }
   uint32_t GroupOf(int rank) const { return by_rank_[static_cast<size_t>(rank)]; }
+  // Whether all of `ranks` are in one group.
+  bool AreOne(std::span<const int> ranks) const {
+    return std::all_of(ranks.begin(), ranks.end(),
+                       [&](int rank) { return GroupOf(rank) == GroupOf(ranks.front()); });
+  }
   // In rank order.
   const std::vector<int>& Members(size_t group) const { return members_[group]; }
 

@@ -14,10 +14,13 @@ using algorithms::StreamGroup;
 
 Hierarchy::Hierarchy(transport::LivenessMonitor* liveness, uint64_t epoch, GroupMap groups,
                      std::vector<int> ranks,
-                     const std::vector<std::shared_ptr<transport::ArenaMap>>& maps)
+                     const std::vector<std::shared_ptr<transport::ArenaMap>>& maps, int channel)
     : groups_(std::move(groups)) {
   if (groups_.own_members().size() > 1) {
-    shm_ = std::make_unique<ShmGroup>(liveness, epoch, groups_.OfOwn(maps),
+    std::vector<transport::ArenaChannel> channels;
+    for (const int rank : groups_.OfOwn(ranks))
+      channels.emplace_back(maps[static_cast<size_t>(rank)], channel);
+    shm_ = std::make_unique<ShmGroup>(liveness, epoch, std::move(channels),
                                       groups_.PlaceInOwn(groups_.self()));
   }
   if (groups_.groups() == 1) return;

@@ -27,10 +27,11 @@ class Hierarchy {
   using ConstBlocks = std::vector<std::span<const std::byte>>;  // by rank
 
   // `ranks[k]`: the rank in the view of rank k of `groups` (in a subset the two differ); `liveness`
-  // has the connections by that rank. `maps`: by rank of `groups`; only the arenas of the own group
-  // are used.
+  // has the connections by that rank. `maps`: by rank of the view; only the arenas of the own group
+  // are used, and of them the channel of this number.
   Hierarchy(transport::LivenessMonitor* liveness, uint64_t epoch, GroupMap groups,
-            std::vector<int> ranks, const std::vector<std::shared_ptr<transport::ArenaMap>>& maps);
+            std::vector<int> ranks, const std::vector<std::shared_ptr<transport::ArenaMap>>& maps,
+            int channel);
 
   const GroupMap& groups() const { return groups_; }
 

@@ -65,7 +65,9 @@ class FakeCommunicator : public Communicator {
     return Answer("alltoall");
   }
   Status Barrier() override { return Answer("barrier"); }
-  Status Subset(std::span<const int> ranks, std::unique_ptr<Communicator>* out) override {
+  Status Subset(std::span<const int> ranks, int channel,
+                std::unique_ptr<Communicator>* out) override {
+    channels.push_back(channel);
     const auto place = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
     *out = std::make_unique<FakeCommunicator>(static_cast<int>(place),
                                               static_cast<int>(ranks.size()), epoch_);
@@ -82,6 +84,7 @@ class FakeCommunicator : public Communicator {
   std::vector<std::string> calls;
   int fail_at = -1;  // the call with this index fails
   std::function<void(void* data, size_t bytes)> from_root;
+  std::vector<int> channels;  // of the subsets that were asked for
   std::atomic<bool> aborted{false};
   std::string why_;
 

@@ -9,10 +9,13 @@ Status Participants::Choose(const Response& response, const Ranks** ranks) {
   if (!response.requests.front().is_partial()) return {};
   *ranks = nullptr;
   const std::vector<int>& members = response.ranks;
+  // The two of a transfer use streams: each pair of ranks would need a channel.
+  const bool is_transfer = response.requests.front().kind == Kind::kTransfer;
+  const int channel = is_transfer ? 0 : channels_.Of(response.process_set(), members);
   if (std::find(members.begin(), members.end(), world_.host->rank()) == members.end()) return {};
   const auto [some, is_new] = some_.try_emplace({response.process_set(), members});
   if (is_new) {
-    if (Status s = world_.host->Subset(members, &some->second.own); !s.ok()) {
+    if (Status s = world_.host->Subset(members, channel, &some->second.own); !s.ok()) {
       some_.erase(some);
       return s;
     }

@@ -1,6 +1,7 @@
 // The ranks that take part in an operation (all ranks of the view, those of a process set, or the
 // two of a transfer), and the communicator that connects them. A communicator of some ranks only is
-// made when the first operation among them runs in the view.
+// made when the first operation among them runs in the view. Those of process sets are lent
+// channels of the arenas, so that their ranks talk over shared memory where they have any.
 //
 // Owner: CpuBackend. Thread rule: the engine's thread only.
 #pragma once
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "collectives/engine/response.h"
+#include "collectives/engine/set_channels.h"
 #include "ringmaster/communicator.h"
 
 namespace ringmaster::engine {
@@ -31,6 +33,7 @@ class Participants {
   void Uninstall() {
     world_.host = nullptr;
     some_.clear();
+    channels_.Clear();
   }
   void ForgetSet(int32_t process_set) {
     std::erase_if(some_, [&](const auto& entry) { return entry.first.first == process_set; });
@@ -38,11 +41,13 @@ class Participants {
 
   const Ranks& world() const { return world_; }
   // *ranks: those that take part in the response; null: this rank is not one of them. Valid until
-  // Uninstall() or ForgetSet(). Errors are those of Communicator::Subset.
+  // Uninstall() or ForgetSet(). All ranks of the view must ask for all responses, in their order,
+  // because that is how they agree on the channels. Errors are those of Communicator::Subset.
   Status Choose(const Response& response, const Ranks** ranks);
 
  private:
   Ranks world_;
+  SetChannels channels_;
   std::map<std::pair<int32_t, std::vector<int>>, Ranks> some_;  // by process set and ranks
 };
 

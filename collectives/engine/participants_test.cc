@@ -44,6 +44,19 @@ TEST_F(ParticipantsTest, InWhatIsOfASetItsMembersDoOverACommunicatorOfTheirOwn) 
   EXPECT_EQ(Choose(OfSet(4, {1, 2})), ranks) << "it is kept for the view";
 }
 
+TEST_F(ParticipantsTest, SetsWithACommonRankHaveChannelsOfTheirOwnAlsoThoseOfOthers) {
+  Response transfer = OfSet(4, {1, 2});
+  transfer.requests.front().kind = Kind::kTransfer;
+  Choose(transfer);
+  Choose(OfSet(4, {0, 2}));  // this rank is not in it
+  Choose(OfSet(5, {1, 2}));
+  EXPECT_EQ(host_.channels, (std::vector<int>{0, 2}));
+  participants_.Uninstall();
+  participants_.Install(&host_, {"a", "b", "c"});
+  Choose(OfSet(5, {1, 2}));
+  EXPECT_EQ(host_.channels.back(), 1) << "a new view begins anew";
+}
+
 TEST_F(ParticipantsTest, OfASetThatThisRankIsNotInItIsNone) {
   EXPECT_EQ(Choose(OfSet(4, {0, 2})), nullptr);
 }
@@ -52,8 +65,9 @@ TEST_F(ParticipantsTest, ASetThatCouldNotBeConnectedIsTriedAgain) {
   class Unwilling : public FakeCommunicator {
    public:
     using FakeCommunicator::FakeCommunicator;
-    Status Subset(std::span<const int> ranks, std::unique_ptr<Communicator>* out) override {
-      if (std::exchange(willing_, true)) return FakeCommunicator::Subset(ranks, out);
+    Status Subset(std::span<const int> ranks, int channel,
+                  std::unique_ptr<Communicator>* out) override {
+      if (std::exchange(willing_, true)) return FakeCommunicator::Subset(ranks, channel, out);
       return {RM_ERR_EPOCH_MOVED, "not now"};
     }
 

@@ -65,7 +65,8 @@ class CountingCommunicator : public Communicator {
     return Call("barrier", nullptr, 0, [&] { return real_->Barrier(); });
   }
   // The subset's calls are counted apart, because not all ranks make them.
-  Status Subset(std::span<const int> ranks, std::unique_ptr<Communicator>* out) override;
+  Status Subset(std::span<const int> ranks, int channel,
+                std::unique_ptr<Communicator>* out) override;
   void Abort(const std::string& why) override { real_->Abort(why); }
   const char* PathTo(int peer) const override { return real_->PathTo(peer); }
   std::span<std::byte> ArenaBuffer(size_t bytes) override { return real_->ArenaBuffer(bytes); }
@@ -256,10 +257,10 @@ class TestWorld {
   std::vector<std::unique_ptr<TestWorker>> workers;
 };
 
-inline Status CountingCommunicator::Subset(std::span<const int> ranks,
+inline Status CountingCommunicator::Subset(std::span<const int> ranks, int channel,
                                            std::unique_ptr<Communicator>* out) {
   std::unique_ptr<Communicator> real;
-  if (Status s = real_->Subset(ranks, &real); !s.ok()) return s;
+  if (Status s = real_->Subset(ranks, channel, &real); !s.ok()) return s;
   Fault fault;
   if (const auto found = world_->set_faults.find(epoch()); found != world_->set_faults.end())
     fault = found->second;

@@ -29,7 +29,7 @@ Status RankGroups::Choose(const engine::Response& response, RankGroup** out) {
   const auto [set, is_new] = sets_.try_emplace(response.process_set());
   if (is_new) {
     set->second.group = std::make_unique<NcclGroup>(gpu_, limits_);
-    if (Status s = world_.host->Subset(ranks, &set->second.own); !s.ok()) {
+    if (Status s = world_.host->Subset(ranks, 0, &set->second.own); !s.ok()) {
       sets_.erase(set);
       return s;
     }

@@ -81,7 +81,7 @@ Status ArenaMap::Attach(const UniqueFd& fd, uint64_t arena_id, size_t bytes,
   // This only saves page faults later, so a refusal is ignored.
   madvise(base, kBufferOffset, MADV_POPULATE_READ);
   std::shared_ptr<ArenaMap> map(new ArenaMap(base, bytes, arena_id));
-  if (map->control()->magic != kArenaMagic || map->control()->arena_id != arena_id) {
+  if (map->header()->magic != kArenaMagic || map->header()->arena_id != arena_id) {
     return Status(RM_ERR_UNAVAILABLE, "the peer's arena has a wrong header");
   }
   *out = std::move(map);
@@ -102,8 +102,8 @@ Status Arena::Create(size_t bytes, std::shared_ptr<Arena>* out) {
   std::shared_ptr<Arena> arena(new Arena(base, bytes, RandomId(), std::move(fd)));
   Status status = arena->MakeReal(0, kBufferOffset);
   if (!status.ok()) return status;
-  arena->control()->arena_id = arena->id();
-  arena->control()->magic = kArenaMagic;
+  arena->header()->arena_id = arena->id();
+  arena->header()->magic = kArenaMagic;
   *out = std::move(arena);
   return Status();
 }

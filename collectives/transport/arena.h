@@ -1,10 +1,14 @@
-// The memory that a process shares with the ranks that can map it: flags, slots for small messages,
-// slots for staged chunks, and a buffer for callers. It is a sealed memfd, so it has no name
-// anywhere and is gone with its last mapping.
+// The memory that a process shares with the ranks that can map it: channels, and a buffer for
+// callers. It is a sealed memfd, so it has no name anywhere and is gone with its last mapping.
 //
-// Layout: ControlBlock (one page) | kSmallSlots small slots | kStageSlots stage slots | caller's
-// buffer. Thread rule: the owner's flags are written by the thread that runs the owner's
-// collective, and by no other thread or process.
+// A channel is what one communicator of the view needs: flags, slots for small messages and slots
+// for staged chunks. The first belongs to the communicator of all ranks, the others are lent to
+// those of some ranks.
+//
+// Layout: ArenaHeader and the channels' ControlBlocks (one page) | the channels' slots, of each
+// kSmallSlots small ones and then kStageSlots stage slots | caller's buffer. Thread rule: the
+// owner's flags are written by the thread that runs the owner's collective, and by no other thread
+// or process.
 #pragma once
 
 #include <atomic>
@@ -12,21 +16,36 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "collectives/transport/unique_fd.h"
+#include "ringmaster/communicator.h"
 #include "ringmaster/endpoint.h"
 #include "ringmaster/status.h"
 
 namespace ringmaster::transport {
 
+inline constexpr int kChannels = 1 + kSubsetChannels;
 inline constexpr size_t kSmallSlotBytes = 16 << 10;
 inline constexpr size_t kSmallSlots = 2;
-inline constexpr size_t kStageSlotBytes = 512 << 10;
+inline constexpr size_t kStageSlotBytes = 512 << 10;  // of the first channel
+// Of the others: smaller, because every worker has them, and few jobs have process sets.
+inline constexpr size_t kSubsetStageSlotBytes = 128 << 10;
 inline constexpr size_t kStageSlots = 3;
 inline constexpr size_t kControlBytes = 4096;
-inline constexpr size_t kSmallOffset = kControlBytes;
-inline constexpr size_t kStageOffset = kSmallOffset + kSmallSlots * kSmallSlotBytes;
-inline constexpr size_t kBufferOffset = kStageOffset + kStageSlots * kStageSlotBytes;
+
+constexpr size_t StageSlotBytes(int channel) {
+  return channel == 0 ? kStageSlotBytes : kSubsetStageSlotBytes;
+}
+// Where the slots of a channel begin; of kChannels: where the last one's end.
+constexpr size_t SlotsOffset(int channel) {
+  size_t offset = kControlBytes;
+  for (int i = 0; i < channel; ++i)
+    offset += kSmallSlots * kSmallSlotBytes + kStageSlots * StageSlotBytes(i);
+  return offset;
+}
+
+inline constexpr size_t kBufferOffset = SlotsOffset(kChannels);
 inline constexpr size_t kDefaultArenaBytes = kBufferOffset + (size_t{256} << 20);
 
 // A counter that other ranks wait for. It only rises within a view, so a rank that looks late still
@@ -64,9 +83,8 @@ struct Offered {
   uint64_t out;
 };
 
+// Of one channel.
 struct ControlBlock {
-  uint64_t magic;
-  uint64_t arena_id;
   alignas(64) Flag small;     // small messages published
   alignas(64) Flag staged;    // chunks staged
   alignas(64) Flag reduced;   // chunks of which this rank has reduced its slice
@@ -74,9 +92,16 @@ struct ControlBlock {
   alignas(64) Flag offered;   // operations for which this rank has written its offer
   Offered offers[2];          // by the operation's parity: see ShmGroup::Offer
 };
-static_assert(sizeof(ControlBlock) <= kControlBytes);
 
-inline constexpr uint64_t kArenaMagic = 0x616e657261474d52;  // "RMGarena"
+struct ArenaHeader {
+  uint64_t magic;
+  uint64_t arena_id;
+  ControlBlock channels[kChannels];
+};
+static_assert(sizeof(ArenaHeader) <= kControlBytes);
+
+// The last digit counts the layouts: arenas of another layout are not mapped.
+inline constexpr uint64_t kArenaMagic = 0x326e657261474d52;  // "RMGaren2"
 
 // An arena as it lies in this process's address space: the own one or a peer's.
 class ArenaMap {
@@ -89,13 +114,7 @@ class ArenaMap {
   ArenaMap(const ArenaMap&) = delete;
   ArenaMap& operator=(const ArenaMap&) = delete;
 
-  ControlBlock* control() const { return reinterpret_cast<ControlBlock*>(base_); }
-  std::byte* small_slot(uint64_t n) const {
-    return base_ + kSmallOffset + n % kSmallSlots * kSmallSlotBytes;
-  }
-  std::byte* stage_slot(uint64_t n) const {
-    return base_ + kStageOffset + n % kStageSlots * kStageSlotBytes;
-  }
+  ArenaHeader* header() const { return reinterpret_cast<ArenaHeader*>(base_); }
   std::byte* base() const { return base_; }
   size_t bytes() const { return bytes_; }
   uint64_t id() const { return id_; }
@@ -109,6 +128,31 @@ class ArenaMap {
   std::byte* base_;
   size_t bytes_;
   uint64_t id_;
+};
+
+// A channel of an arena. Copies mean the same channel.
+class ArenaChannel {
+ public:
+  // `number`: 0 to kChannels - 1.
+  ArenaChannel(std::shared_ptr<ArenaMap> arena, int number)
+      : control_(&arena->header()->channels[number]),
+        small_(arena->base() + SlotsOffset(number)),
+        stage_(small_ + kSmallSlots * kSmallSlotBytes),
+        stage_slot_bytes_(StageSlotBytes(number)),
+        arena_(std::move(arena)) {}
+
+  const ArenaMap& arena() const { return *arena_; }
+  ControlBlock* control() const { return control_; }
+  std::byte* small_slot(uint64_t n) const { return small_ + n % kSmallSlots * kSmallSlotBytes; }
+  std::byte* stage_slot(uint64_t n) const { return stage_ + n % kStageSlots * stage_slot_bytes_; }
+  size_t stage_slot_bytes() const { return stage_slot_bytes_; }
+
+ private:
+  ControlBlock* control_;
+  std::byte* small_;
+  std::byte* stage_;
+  size_t stage_slot_bytes_;
+  std::shared_ptr<ArenaMap> arena_;
 };
 
 class Arena : public ArenaMap {

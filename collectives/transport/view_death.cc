@@ -50,7 +50,11 @@ Status ViewDeath::SleepOn(Flag* flag, uint64_t tag, uint64_t count,
   sleeping_on_.store(flag, std::memory_order_seq_cst);
   while (true) {
     result = dead() ? status() : check();
-    if (!result.ok()) break;
+    if (!result.ok()) {
+      // A peer raises its flag before it leaves, so one that has left may have done both just now.
+      if (Reached(*flag, tag, count)) result = Status();
+      break;
+    }
     flag->waiting.store(1, std::memory_order_seq_cst);
     uint64_t word = flag->word.load(std::memory_order_seq_cst);
     if (Reached(*flag, tag, count)) break;

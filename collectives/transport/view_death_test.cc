@@ -54,5 +54,16 @@ TEST(ViewDeathTest, ASleepEndsWithTheFirstErrorOfItsCheck) {
   EXPECT_EQ(calls, 3);
 }
 
+TEST(ViewDeathTest, WhatWasRaisedBeforeThePeerLeftCounts) {
+  ViewDeath death;
+  Flag flag{};
+  const auto raise_and_leave = [&] {
+    Raise(&flag, kTag, 3);
+    return Status(RM_ERR_EPOCH_MOVED, "rank 1 has left the view");
+  };
+  EXPECT_TRUE(death.SleepOn(&flag, kTag, 3, raise_and_leave).ok());
+  EXPECT_FALSE(death.SleepOn(&flag, kTag, 4, raise_and_leave).ok());
+}
+
 }  // namespace
 }  // namespace ringmaster::transport

@@ -4,9 +4,9 @@
 usage: tests/bench/engine_cost.py [--build DIR] [--ranks 2,4,8] [--rounds N] [--seconds S] [--library FILE ...] [PART ...]
 
 Parts (default: all): `forms` (a named allreduce in == out and in != out beside the communicator's operation of the same form), `together` (four buckets of
-16 MiB that are ready together), `group` (100 tensors of 1 KiB), `memory` (a DistributedOptimizer's, over the gradients' bytes), `hidden` (how much of the
-communication backward does not hide). With several --library (other builds' libringmaster.so) each gives a row, and they take turns. Prints Markdown, and the
-machine's load: figures of a busy machine are no figures.
+16 MiB that are ready together), `sets` (an allreduce in process sets of half the ranks, both at once), `group` (100 tensors of 1 KiB), `memory` (a
+DistributedOptimizer's, over the gradients' bytes), `hidden` (how much of the communication backward does not hide). With several --library (other builds'
+libringmaster.so) each gives a row, and they take turns. Prints Markdown, and the machine's load: figures of a busy machine are no figures.
 """
 
 import argparse
@@ -26,7 +26,7 @@ import fake_sidecar  # noqa: E402
 RANKS_PROGRAM = pathlib.Path(__file__).with_name("engine_ranks.py")
 SIZES = [1 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
 PATIENCE = 300
-PARTS = ("forms", "together", "group", "memory", "hidden")
+PARTS = ("forms", "together", "sets", "group", "memory", "hidden")
 
 
 class Ranks:
@@ -114,6 +114,13 @@ def together(jobs, ranks, given):
         repeats = 40 if size < 16 << 20 else 10
         found = in_turns(jobs, given.rounds, lambda job, size=size, repeats=repeats: job.measure("together", size=size, buckets=4, repeats=repeats) / 1e3)
         listed("%d ranks, 4 buckets of %s ready together" % (ranks, human(size)), found, "ms")
+
+
+def sets(jobs, ranks, given):
+    for size in (1 << 10, 64 << 10, 1 << 20, 16 << 20):
+        repeats = 200 if size < 1 << 20 else 20
+        found = in_turns(jobs, given.rounds, lambda job, size=size, repeats=repeats: job.measure("sets", size=size, repeats=repeats))
+        listed("%d ranks, %s in process sets" % (ranks, human(size)), found, "us")
 
 
 def group(jobs, ranks, given):

@@ -31,6 +31,7 @@ class Measurements:
 
     def __init__(self, rm, torch):
         self._rm, self._torch = rm, torch
+        self._sets = None  # added when they are first measured
 
     def _zeros(self, size):
         return self._torch.full((size // 4,), 0.0)  # written, so that its pages are there; their sums stay what they are
@@ -52,6 +53,15 @@ class Measurements:
                 self._rm.synchronize(handle)
 
         return timed(step, repeats, self._rm.barrier)
+
+    def sets(self, size, repeats):
+        """In place, in a set of the even ranks, while that of the odd ones does the same; of two ranks in one of both."""
+        rm, tensor = self._rm, self._zeros(size)
+        if self._sets is None:
+            step = 2 if rm.size() > 2 else 1
+            self._sets = [rm.add_process_set(list(range(first, rm.size(), step))) for first in range(step)]
+        mine = self._sets[rm.rank() % len(self._sets)]
+        return timed(lambda: rm.allreduce_(tensor, name="set", op=rm.Sum, process_set=mine), repeats, rm.barrier)
 
     def group(self, size, tensors, repeats):
         listed = [self._zeros(size) for _ in range(tensors)]

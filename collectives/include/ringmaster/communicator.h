@@ -44,6 +44,9 @@ struct CommunicatorOptions {
   std::stop_token stop;
 };
 
+// How many subsets that have a rank in common can use shared memory at a time.
+inline constexpr int kSubsetChannels = 3;
+
 class RM_API Communicator {
  public:
   // Connects this rank with the other members; returns when every member has called it. `endpoint`
@@ -88,11 +91,16 @@ class RM_API Communicator {
   virtual Status Barrier() = 0;
 
   // Makes a communicator of some ranks of this view, given in ascending order with this rank among
-  // them; in it, a rank's number is its index in `ranks`. It uses streams only (no shared memory).
-  // Where two ranks take part in calls of several communicators of the view, both must make these
-  // calls in the same order. A subset dies with its view, and no subset can be made of it.
-  // RM_ERR_INVALID: `ranks` is wrong. RM_ERR_EPOCH_MOVED: the view is dead.
-  virtual Status Subset(std::span<const int> ranks, std::unique_ptr<Communicator>* out) = 0;
+  // them; in it, a rank's number is its index in `ranks`. Where two ranks take part in calls of
+  // several communicators of the view, both must make these calls in the same order. A subset dies
+  // with its view, and no subset can be made of it.
+  // channel: which part of the arenas the subset uses, 1 to kSubsetChannels, if all of its ranks
+  // share memory; else, and with 0, it uses streams. All its ranks must give the same. Subsets that
+  // have a rank in common must have different channels, those that are gone included, because what
+  // they have left in the arenas counts until the view is over.
+  // RM_ERR_INVALID: `ranks` or `channel` is wrong. RM_ERR_EPOCH_MOVED: the view is dead.
+  virtual Status Subset(std::span<const int> ranks, int channel,
+                        std::unique_ptr<Communicator>* out) = 0;
 
   // Ends the view on this rank, from any thread: every wait and every later call returns
   // RM_ERR_EPOCH_MOVED. The first reason is kept; further calls do nothing.
