@@ -64,12 +64,15 @@ bool AllShareMemory(const Communicator* host) {
 
 bool CpuBackend::RunsAlone(const Request& request) const {
   // A tensor on a GPU comes here as a copy in the host's memory, and its result is copied back.
-  return all_share_memory_ && request.kind == Kind::kAllreduce && !request.on_gpu &&
-         request.process_set == 0 && request.op != RM_ADASUM && request.bytes() >= direct_.bytes;
+  if (!all_share_memory_ || request.on_gpu) return false;
+  // The first operation of a set in a view is packed: only then the set is given its channel.
+  if (request.process_set != 0 && !ranks_.HasChannel(request.process_set)) return false;
+  return request.kind == Kind::kAllreduce && request.op != RM_ADASUM &&
+         request.bytes() >= direct_.bytes;
 }
 
 size_t CpuBackend::SegmentBytes() const {
-  return ranks_.world().host->size() == 2 ? direct_.segment_of_two_ranks : direct_.segment;
+  return on_->host->size() == 2 ? direct_.segment_of_two_ranks : direct_.segment;
 }
 
 void CpuBackend::RestoreInputs(const Retained& result, const PendingTable& pending) const {

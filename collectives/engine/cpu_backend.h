@@ -51,7 +51,7 @@ class CpuBackend : public Backend {
  private:
   using Batch = std::span<const Request>;
 
-  // The same on all ranks, because it depends only on the view.
+  // The same on all ranks that take part.
   size_t SegmentBytes() const;
   // After a failure: copies the saved inputs back to the callers' buffers.
   void RestoreInputs(const Retained& result, const PendingTable& pending) const;

@@ -71,6 +71,22 @@ TEST_F(DirectTest, ALargeTensorIsReducedWhereItLiesPieceByPiece) {
   EXPECT_EQ(data, (std::vector<float>{3, 6, 9}));
 }
 
+TEST_F(DirectTest, SoIsOneOfAProcessSetOverAChannelOfItsOwn) {
+  std::vector<float> data{1, 2, 3};
+  Request request{"a", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 3, 1, 1};
+  request.process_set = 4;
+  Add(request, data.data(), data.data());
+  response_.ranks = {0, 1};
+  EXPECT_FALSE(direct_.RunsAlone(request)) << "the set has no channel yet";
+  ASSERT_TRUE(direct_.Execute(response_, pending_, &result_).ok());
+  EXPECT_TRUE(direct_.RunsAlone(request));
+  EXPECT_TRUE(result_.response.needs_confirmation());
+  EXPECT_EQ(data, (std::vector<float>{2, 4, 6}));
+  EXPECT_TRUE(direct_.Publish(result_, &pending_));
+  direct_.ForgetSet(4);
+  EXPECT_FALSE(direct_.RunsAlone(request));
+}
+
 TEST_F(DirectTest, AFailureInAnyPieceLeavesTheInputAsItWas) {
   const std::vector<float> before{1, 2, 3};
   std::vector<float> data = before;

@@ -11,7 +11,7 @@ Status Participants::Choose(const Response& response, const Ranks** ranks) {
   const std::vector<int>& members = response.ranks;
   // The two of a transfer use streams: each pair of ranks would need a channel.
   const bool is_transfer = response.requests.front().kind == Kind::kTransfer;
-  const int channel = is_transfer ? 0 : channels_.Of(response.process_set(), members);
+  const int channel = is_transfer ? 0 : channels_.Give(response.process_set(), members);
   if (std::find(members.begin(), members.end(), world_.host->rank()) == members.end()) return {};
   const auto [some, is_new] = some_.try_emplace({response.process_set(), members});
   if (is_new) {

@@ -37,6 +37,7 @@ class Participants {
   }
   void ForgetSet(int32_t process_set) {
     std::erase_if(some_, [&](const auto& entry) { return entry.first.first == process_set; });
+    channels_.Forget(process_set);
   }
 
   const Ranks& world() const { return world_; }
@@ -44,6 +45,9 @@ class Participants {
   // Uninstall() or ForgetSet(). All ranks of the view must ask for all responses, in their order,
   // because that is how they agree on the channels. Errors are those of Communicator::Subset.
   Status Choose(const Response& response, const Ranks** ranks);
+  // Whether the ranks of this set have been given a part of the shared memory, where there is any.
+  // The same on all ranks of the view.
+  bool HasChannel(int32_t process_set) const { return channels_.Has(process_set); }
 
  private:
   Ranks world_;

@@ -21,6 +21,7 @@ constexpr size_t kScattered = 7;  // rows
 // The results of one step that must be equal on all members of the set.
 struct OfSet {
   std::vector<float> sum, average, adasum;
+  std::vector<double> direct;  // reduced where it lies, in three pieces
   std::vector<std::vector<float>> group;
   std::vector<int32_t> gathered;
   std::vector<size_t> shares;                     // of a reducescatter: rows by rank
@@ -85,6 +86,9 @@ class SetStepOf {
     reduce("sum", &all->sum, RM_SUM);
     reduce("average", &all->average, RM_AVERAGE);
     reduce("adasum", &all->adasum, RM_ADASUM);
+    all->direct.assign(600, Bit(w_.id));
+    Ask({"direct", Kind::kAllreduce, RM_FLOAT64, RM_SUM, "", all->direct.size(), 1, 1},
+        all->direct.data(), all->direct.data());
     all->group = {std::vector<float>(3, Bit(w_.id)), std::vector<float>(5, Bit(w_.id))};
     for (auto& operation : AskGroup(w_, {"first", "second"}, &all->group, set_))
       asked_.push_back(std::move(operation));
@@ -221,6 +225,7 @@ void CheckOfSet(const OfSet& all, const std::vector<int>& left) {
   };
   const float whole = Bits(kAllOfSet), rest = Bits(left);
   EXPECT_THAT(all.sum, of_all_or_left(whole, rest));
+  EXPECT_THAT(all.direct, AnyOf(Each(double{whole}), Each(double{rest})));
   EXPECT_THAT(all.average, of_all_or_left(whole / 3, rest / static_cast<float>(left.size())));
   for (const auto& part : all.group) EXPECT_THAT(part, Each(all.group[0][0])) << "of one group";
   EXPECT_THAT(all.group[0], of_all_or_left(whole, rest));
@@ -286,7 +291,7 @@ std::vector<std::set<int>> PartsOf(const std::vector<int>& ids) {
 }
 
 // How many calls the set's communicator has in one step.
-constexpr int kCallsOfAStep = 15;
+constexpr int kCallsOfAStep = 19;
 
 TEST(RecoveryTest, EveryOperationInASetEndsAlikeWhereverACallOfItIsCut) {
   std::set<std::string> cut;  // names of calls

@@ -2,8 +2,8 @@
 //
 // All ranks of a view ask for the same sets in the same order, those that are not in a set too, so
 // they all find the same channels without a word to each other. Sets without a common rank can use
-// the same channel. A set keeps its channel until the view is over, even if it is removed, because
-// the counters that it has left in the arenas would mislead another set.
+// the same channel. What a removed set has used stays taken until the view is over, because the
+// counters that it has left in the arenas would mislead another set.
 //
 // Owner: Participants. Thread rule: a value.
 #pragma once
@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "ringmaster/communicator.h"
@@ -21,19 +20,37 @@ namespace ringmaster::engine {
 class SetChannels {
  public:
   // The channel of this set, whose ranks are `ranks`, ascending; 0: none is left for it.
-  int Of(int32_t process_set, const std::vector<int>& ranks) {
-    const auto [found, is_new] = channels_.try_emplace({process_set, ranks}, 0);
-    if (is_new) found->second = FirstFree(ranks);
+  int Give(int32_t process_set, const std::vector<int>& ranks) {
+    const auto [found, is_new] = channels_.try_emplace(process_set, 0);
+    if (is_new) {
+      found->second = FirstFree(ranks);
+      if (found->second != 0) taken_.push_back({found->second, ranks});
+    }
     return found->second;
   }
+  // Whether the set has been given one.
+  bool Has(int32_t process_set) const {
+    const auto found = channels_.find(process_set);
+    return found != channels_.end() && found->second != 0;
+  }
+  // The set has been removed; its number may come again.
+  void Forget(int32_t process_set) { channels_.erase(process_set); }
   // The view is over.
-  void Clear() { channels_.clear(); }
+  void Clear() {
+    channels_.clear();
+    taken_.clear();
+  }
 
  private:
+  struct Taken {
+    int channel;
+    std::vector<int> ranks;
+  };
+
   int FirstFree(const std::vector<int>& ranks) const {
     for (int channel = 1; channel <= kSubsetChannels; ++channel) {
-      if (std::none_of(channels_.begin(), channels_.end(), [&](const auto& entry) {
-            return entry.second == channel && HaveCommon(entry.first.second, ranks);
+      if (std::none_of(taken_.begin(), taken_.end(), [&](const Taken& taken) {
+            return taken.channel == channel && HaveCommon(taken.ranks, ranks);
           }))
         return channel;
     }
@@ -45,7 +62,8 @@ class SetChannels {
     });
   }
 
-  std::map<std::pair<int32_t, std::vector<int>>, int> channels_;  // by set and its ranks
+  std::map<int32_t, int> channels_;  // by set
+  std::vector<Taken> taken_;
 };
 
 }  // namespace ringmaster::engine
