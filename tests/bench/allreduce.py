@@ -1,17 +1,24 @@
 #!/usr/bin/env python3
-"""In-place float32 allreduce beside Open MPI, Gloo and the machine's copy bandwidth, in one run.
+"""In-place float32 allreduce beside Open MPI, other MPIs, Gloo and the machine's copy bandwidth, in one run.
 
-usage: tests/bench/allreduce.py [--build DIR] [--ranks 2,4,8] [--sizes 1024,...] [--seconds S] [--rounds N]
+usage: tests/bench/allreduce.py [--build DIR] [--mpi NAME=PREFIX ...] [--ranks 2,4,8] [--sizes 1024,...] [--seconds S] [--rounds N]
 
-Prints a table in Markdown: median times in microseconds, and ratios (peer / ours: above 1 we are faster). `limit` is the time
-that (3n-1)D bytes take at the copy bandwidth of all cores at the same footprint, measured in the same run.
+--mpi: one more MPI, where PREFIX has bin/mpiexec, include/mpi.h and lib/libmpi.so, as a venv has into which MPICH or Intel MPI was installed
+from PyPI (`pip install mpich`, `pip install impi-rt impi-devel`). The benchmark is compiled against it.
+
+Prints a table in Markdown: median times in microseconds, and ratios (peer / ours: above 1 we are faster). `best mpi` is the fastest of all MPIs
+over shared memory, Open MPI with CMA and without. `limit` is the time that (3n-1)D bytes take at the copy bandwidth of all cores at the same footprint,
+measured in the same run.
 """
 import argparse
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 OURS = {"in place": "in-place", "arena": "arena", "tcp": "tcp", "engine": "engine", "engine apart": "engine-apart"}
 
 
@@ -29,20 +36,37 @@ def run(command, env=None):
     return {int(r[2]): float(r[3]) for r in rows}
 
 
-def mpirun(binary, ranks, sizes, seconds, btl):
+def open_mpi(binary, ranks, sizes, seconds, *parameters):
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return run(["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "btl", btl, "-np", str(ranks),
-                binary, sizes, seconds], root)
+    options = [word for parameter in parameters for word in ["--mca", *parameter.split("=")]]
+    return run(["mpirun", "--oversubscribe", "--bind-to", "none", *options, "-np", str(ranks), binary, sizes, seconds], root)
 
 
-def measure(bin_dir, ranks, sizes, seconds):
-    """{name: {bytes: us}} of everything, one after the other."""
+def other_mpi(prefix, binary, ranks, sizes, seconds):
+    # All ranks are on this machine, so they talk over shared memory; what else the library sets up stays on loopback.
+    local = {"I_MPI_FABRICS": "shm", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo", "LD_LIBRARY_PATH": str(prefix / "lib")}
+    return run([str(prefix / "bin/mpiexec"), "-launcher", "fork", "-np", str(ranks), binary, sizes, seconds], local)
+
+
+def compiled(prefix, folder):
+    """The benchmark, compiled against the MPI of this prefix."""
+    binary = os.path.join(folder, "allreduce_" + prefix.name)
+    subprocess.run(["g++", "-std=c++20", "-O2", "-I", str(ROOT), "-I", str(prefix / "include"), str(ROOT / "tests/bench/allreduce_mpi.cc"),
+                    "-L", str(prefix / "lib"), "-lmpi", "-o", binary], check=True, timeout=170)
+    return binary
+
+
+def measure(bin_dir, others, ranks, sizes, seconds):
+    """{name: {bytes: us}} of everything, one after the other. others: {name: (prefix, binary)}."""
     path = lambda name: os.path.join(bin_dir, name)
     found = {}
     for name, mode in OURS.items():
         found[name] = run([path("allreduce_ours"), str(ranks), sizes, seconds, mode])
-    found["mpi shm"] = mpirun(path("allreduce_mpi"), ranks, sizes, seconds, "self,vader")
-    found["mpi tcp"] = mpirun(path("allreduce_mpi"), ranks, sizes, seconds, "self,tcp")
+    found["open mpi"] = open_mpi(path("allreduce_mpi"), ranks, sizes, seconds, "btl=self,vader")
+    found["open mpi, no cma"] = open_mpi(path("allreduce_mpi"), ranks, sizes, seconds, "btl=self,vader", "btl_vader_single_copy_mechanism=none")
+    for name, (prefix, binary) in others.items():
+        found[name] = other_mpi(prefix, binary, ranks, sizes, seconds)
+    found["mpi tcp"] = open_mpi(path("allreduce_mpi"), ranks, sizes, seconds, "btl=self,tcp")
     # Gloo takes 17 ms for the smallest message of 8 ranks: a smaller budget keeps the run short.
     found["gloo"] = run([path("allreduce_gloo"), str(ranks), sizes, str(float(seconds) / 4)])
     copies = run([path("copy_limit"), str(ranks), sizes, seconds])
@@ -61,18 +85,27 @@ def human(size):
     return "%d MiB" % (size >> 20) if size >= 1 << 20 else "%d KiB" % (size >> 10)
 
 
-def table(ranks, found, sizes):
-    columns = ["in place", "engine", "engine apart", "arena", "tcp", "mpi shm", "mpi tcp", "gloo", "limit"]
-    print("\n%d ranks, median us | %s | engine / in place | engine apart / in place | mpi shm / in place | mpi shm / arena | mpi tcp / tcp | gloo / tcp | limit / in place"
-          % (ranks, " | ".join(columns)))
-    print("|".join(["---"] * (len(columns) + 8)))
+def table(ranks, found, sizes, mpis):
+    found["best mpi"] = {size: min(found[name][size] for name in mpis if size in found[name])
+                         for size in sizes if any(size in found[name] for name in mpis)}
+    columns = ["in place", "engine", "engine apart", "arena", "tcp", *mpis, "mpi tcp", "gloo", "limit"]
+    ratios = [("engine", "in place"), ("engine apart", "in place"), ("best mpi", "in place"), ("best mpi", "arena"), ("mpi tcp", "tcp"), ("gloo", "tcp"),
+              ("limit", "in place")]
+    print("\n| %d ranks, median us | %s | %s |" % (ranks, " | ".join(columns), " | ".join("%s / %s" % pair for pair in ratios)))
+    print("|" + "---|" * (len(columns) + len(ratios) + 1))
     for size in sizes:
         value = lambda name: found[name].get(size)
         ratio = lambda a, b: "%.2f" % (value(a) / value(b)) if value(a) and value(b) else "-"
-        cells = ["%.1f" % value(c) if value(c) else "-" for c in columns]
-        print("%s | %s | %s" % (human(size), " | ".join(cells), " | ".join(
-            [ratio("engine", "in place"), ratio("engine apart", "in place"), ratio("mpi shm", "in place"), ratio("mpi shm", "arena"), ratio("mpi tcp", "tcp"), ratio("gloo", "tcp"),
-             ratio("limit", "in place")])), flush=True)
+        cells = ["%.1f" % value(c) if value(c) else "-" for c in columns] + [ratio(*pair) for pair in ratios]
+        print("| %s | %s |" % (human(size), " | ".join(cells)), flush=True)
+
+
+def named_prefix(text):
+    name, _, prefix = text.partition("=")
+    path = pathlib.Path(prefix)
+    if not name or not (path / "bin/mpiexec").exists():
+        raise argparse.ArgumentTypeError("%r: must be NAME=PREFIX, where PREFIX has bin/mpiexec" % text)
+    return name, path
 
 
 def main():
@@ -82,11 +115,17 @@ def main():
     parser.add_argument("--sizes", default="1024,65536,1048576,16777216,67108864")
     parser.add_argument("--seconds", default="0.5", help="for each size of each implementation")
     parser.add_argument("--rounds", type=int, default=1, help="repeat everything, take medians")
+    parser.add_argument("--mpi", type=named_prefix, action="append", default=[], metavar="NAME=PREFIX")
     args = parser.parse_args()
     sizes = [int(s) for s in args.sizes.split(",")]
-    for ranks in [int(r) for r in args.ranks.split(",")]:
-        runs = [measure(os.path.join(args.build, "bin"), ranks, args.sizes, args.seconds) for _ in range(args.rounds)]
-        table(ranks, merge(runs), sizes)
+    mpis = ["open mpi", "open mpi, no cma", *(name for name, _ in args.mpi)]
+    print("load of the machine at the beginning: %.1f, %d cores" % (os.getloadavg()[0], os.cpu_count()))
+    with tempfile.TemporaryDirectory(prefix="allreduce-") as folder:
+        others = {name: (prefix, compiled(prefix, folder)) for name, prefix in args.mpi}
+        for ranks in [int(r) for r in args.ranks.split(",")]:
+            runs = [measure(os.path.join(args.build, "bin"), others, ranks, args.sizes, args.seconds) for _ in range(args.rounds)]
+            table(ranks, merge(runs), sizes, mpis)
+    print("\nload of the machine at the end: %.1f" % os.getloadavg()[0])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// Open MPI's side of the comparison: mpirun -np N allreduce_mpi SIZES SECONDS
+// An MPI's side of the comparison: mpirun -np N allreduce_mpi SIZES SECONDS
 #include <mpi.h>
 
 #include <cstdlib>
