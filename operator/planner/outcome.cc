@@ -228,6 +228,29 @@ void EvaluateFaults(const Snapshot& in, JobState& state, const DecisionDraft& ou
                    state.last_fault.empty() ? "" : "; the last time: ", state.last_fault));
 }
 
+bool AMemberTrainsOn(const Snapshot& in) {
+  return std::any_of(in.pods.begin(), in.pods.end(), [&](const PodFacts& pod) {
+    return InView(in, pod.uid) && !pod.ended() && !pod.leaving();
+  });
+}
+
+// Whom the status lists, before it knows of this view, and the view does not.
+bool SomebodyLeft(const Snapshot& in) {
+  const api::Status& known = in.job.status;
+  if (in.view->ranks.size() < static_cast<std::size_t>(std::max(0, known.world_size))) return true;
+  return std::any_of(known.ring.begin(), known.ring.end(), [&](const api::RingEntry& entry) {
+    return std::none_of(in.view->pods.begin(), in.view->pods.end(),
+                        [&](const membership::Pod& pod) { return pod.name == entry.pod; });
+  });
+}
+
+// A view that nobody left is held because minReplicas was raised: the pods that it lacks are on
+// their way. One without a member that lives is what an earlier run of the job has left behind.
+bool FellBelowMin(const Snapshot& in) {
+  if (in.view == nullptr || in.view->train || !AMemberTrainsOn(in)) return false;
+  return !in.view->planned || SomebodyLeft(in);
+}
+
 void EvaluateDeadlines(const Snapshot& in, JobState& state, DecisionDraft& out) {
   const api::Spec& spec = in.job.spec;
   const auto started = api::ParseTime(out.status.running_since);
@@ -241,8 +264,8 @@ void EvaluateDeadlines(const Snapshot& in, JobState& state, DecisionDraft& out) 
     out.LookAgainAt(end);
   }
   EvaluateFaults(in, state, out);
-  if (spec.elastic_policy.on_below_min == api::OnBelowMin::kFailJob && in.view != nullptr &&
-      !in.view->train && !state.finishing) {
+  if (spec.elastic_policy.on_below_min == api::OnBelowMin::kFailJob && !state.finishing &&
+      FellBelowMin(in)) {
     Fail(state, "BelowMinReplicas",
          fmt::format("{} left, minReplicas is {}, and onBelowMin says FailJob",
                      Plural(in.view->pods.size(), "pod"), spec.elastic_policy.min_replicas));
@@ -250,7 +273,9 @@ void EvaluateDeadlines(const Snapshot& in, JobState& state, DecisionDraft& out) 
 }
 
 void EvaluateInit(const Snapshot& in, JobState& state, const PodSets& pods, DecisionDraft& out) {
-  if (HasHadView(in)) return;
+  // A worker that joins others is waited for without an end: they train. After a view whose members
+  // have all gone the job begins anew.
+  if (in.view != nullptr ? AMemberTrainsOn(in) : HasHadView(in)) return;
   const auto timeout = std::chrono::seconds(in.job.spec.init_timeout_seconds);
   std::vector<std::string> missing;
   for (const PodFacts* pod : pods.active) {
@@ -275,8 +300,13 @@ void EvaluateInit(const Snapshot& in, JobState& state, const PodSets& pods, Deci
 // begins anew, so that was not its end.
 bool EndedAnEarlierRun(const Snapshot& in, const JobState& state, const SidecarFacts& sidecar) {
   if (state.suspended) return true;
+  const api::Condition* resumed = in.job.status.Find("Suspended");
+  if (resumed == nullptr) return false;
   const PodFacts* pod = FindPod(in, sidecar.pod_uid);
-  return in.job.status.Find("Suspended") != nullptr && (pod == nullptr || pod->deleting);
+  if (pod == nullptr) return true;
+  if (!pod->deleting || (in.job.status.Is("Running") && InView(in, pod->uid))) return false;
+  const auto since = api::ParseTime(resumed->last_transition_time);
+  return !since || pod->created < *since;
 }
 
 void CountFinished(const Snapshot& in, JobState& state, DecisionDraft& out) {
@@ -378,6 +408,9 @@ void CleanUp(const Snapshot& in, const JobState& state, DecisionDraft& out) {
   // The sidecars are told that all leave before the kubelets hear of it, which tell each pod for
   // itself: a pod that knew of its own end alone would leave a step before the others.
   if (!ended && in.view != nullptr && !IsWrittenThatAllLeave(in, state)) return;
+  // How the job ended is to be seen on its pods until it is written: the write may fail, and a pod
+  // that is being deleted is no failed one at the next look.
+  if (ended && !JobHasEnded(in)) return out.LookAgainAt(in.now);
   const api::CleanPodPolicy policy = in.job.spec.run_policy.clean_pod_policy;
   const bool all = state.suspended || policy == api::CleanPodPolicy::kAll;
   if (!ended || policy != api::CleanPodPolicy::kNone) {

@@ -243,6 +243,7 @@ TEST(FinishingTest, AJobThatWasSuspendedAtItsEndBeginsAnewWhenItIsResumed) {
   // The job was resumed before the pods, or their sidecars' reports, were gone.
   world.in.job.spec.run_policy.suspend = false;
   world.Pod(0).deleting = true;
+  world.Pod(0).created = kNow - seconds(60);
   std::erase_if(world.in.pods, [](const PodFacts& pod) { return pod.index == 1; });
   const Decision out = Plan(world.in);
   EXPECT_NE(out.status.state, "Finishing");
@@ -251,6 +252,18 @@ TEST(FinishingTest, AJobThatWasSuspendedAtItsEndBeginsAnewWhenItIsResumed) {
   world.in.job.status = out.status;
   world.Running(1).Sidecar(1).finished_epoch = membership::MakeEpoch(2, 1);
   EXPECT_EQ(Plan(world.in).status.state, "Finishing");
+}
+
+// A node may be drained while the script does what comes after its last step.
+TEST(FinishingTest, TheEndOfTheRunAfterASuspensionCountsAlsoFromAPodThatIsDeleted) {
+  World world = World::Training(1);
+  world.in.job.status.conditions.push_back(
+      {"Suspended", false, "Resumed", "", "2026-01-31T12:00:00Z", 1});
+  world.Pod(0).deleting = true;
+  world.Sidecar(0).finished_epoch = world.in.view->epoch;
+  EXPECT_EQ(Plan(world.in).status.state, "Finishing") << "made in the second of the resumption";
+  world.Pod(0).created = kNow - seconds(2);
+  EXPECT_EQ(Plan(world.in).status.state, "Finishing") << "the API server's clock is late";
 }
 
 TEST(FinishingTest, APodThatIsDeletedMayBeTheFirstToSayThatAllHaveAgreed) {
@@ -336,6 +349,54 @@ TEST(FailureTest, OnBelowMinFailsOnlyAJobThatIsBelowMinAndNotAtItsEnd) {
   EXPECT_FALSE(Plan(world.in).status.Is("Failed"));
 }
 
+// Another view than this one, with another word on whether it may train.
+void Hold(World& world, bool planned) {
+  membership::View held = *world.in.view;
+  held.epoch += 1;
+  held.parent = world.in.view->epoch;
+  held.train = false;
+  held.planned = planned;
+  world.in.view = std::make_shared<const membership::View>(held);
+}
+
+TEST(FailureTest, OnBelowMinFailsNoJobOfWhichMinReplicasWasRaised) {
+  World world = World::Training(2);
+  world.in.job.spec.elastic_policy.on_below_min = api::OnBelowMin::kFailJob;
+  world.in.job.spec.elastic_policy.min_replicas = world.in.job.spec.worker.replicas = 4;
+  Hold(world, /*planned=*/true);
+  const Decision held = Plan(world.in);
+  EXPECT_EQ(held.status.state, "Held");
+  EXPECT_EQ(held.creates.size(), 2u);
+  world.in.job.status = held.status;
+  world.Members(3, {0});
+  Hold(world, /*planned=*/true);
+  EXPECT_TRUE(Plan(world.in).status.Is("Failed")) << "now one has left";
+}
+
+TEST(FailureTest, OnBelowMinFailsNoJobForAViewThatASuspensionHasLeftBehind) {
+  World world = World::Training(2);
+  world.in.job.spec.elastic_policy.on_below_min = api::OnBelowMin::kFailJob;
+  Hold(world, /*planned=*/false);
+  EXPECT_TRUE(Plan(world.in).status.Is("Failed"));
+  world.Pod(0).deleting = true;
+  world.Remove(1);
+  EXPECT_FALSE(Plan(world.in).status.Is("Failed"));
+}
+
+TEST(FailureTest, InitTimeoutHoldsAfterAViewOfWhichNobodyIsLeft) {
+  World world = World::Training(1);
+  world.Remove(0);
+  world.Running(1).Connected(1);
+  world.in.now += seconds(world.in.job.spec.init_timeout_seconds + 1);
+  const api::Condition* failed = Plan(world.in).status.Find("Failed");
+  ASSERT_NE(failed, nullptr);
+  EXPECT_EQ(failed->reason, "InitTimeout");
+  World joining = World::Training(1);
+  joining.Running(1).Connected(1);
+  joining.in.now += seconds(joining.in.job.spec.init_timeout_seconds + 1);
+  EXPECT_FALSE(Plan(joining.in).status.Is("Failed")) << "somebody trains";
+}
+
 TEST(FailureTest, InitTimeoutLeavesOutWhoIsReadyAndWhoseNodeIsSilent) {
   World world(3);
   world.in.job.spec.elastic_policy.min_replicas = 3;
@@ -411,10 +472,23 @@ TEST(CleanUpTest, SuspensionTakesEndedPodsTooAndNobodyTwice) {
   }
 }
 
+TEST(CleanUpTest, NothingIsDeletedBeforeItIsWrittenHowTheJobEnded) {
+  World world = World::Training(2);
+  world.in.job.spec.run_policy.clean_pod_policy = api::CleanPodPolicy::kAll;
+  world.End(1, PodPhase::kFailed, 3);
+  const Decision out = Plan(world.in);
+  EXPECT_TRUE(out.status.Is("Failed"));
+  EXPECT_THAT(Deleted(out), IsEmpty()) << "the write may fail, and the next look judges again";
+  EXPECT_EQ(out.look_again, std::chrono::milliseconds(0));
+  world.in.job.status = out.status;
+  EXPECT_THAT(Deleted(Plan(world.in)), ElementsAre("digits-worker-0", "digits-worker-1"));
+}
+
 TEST(CleanUpTest, WhatRunsOnBesideTheWorkersEndsWithTheJob) {
   World world = Finishing(2);
   world.End(0, PodPhase::kSucceeded, 0).End(1, PodPhase::kSucceeded, 0);
   world.Pod(1).lingers = true;
+  world.Settle();
   EXPECT_THAT(Deleted(Plan(world.in)), ElementsAre("digits-worker-1"));
   world.in.job.spec.run_policy.clean_pod_policy = api::CleanPodPolicy::kNone;
   EXPECT_THAT(Deleted(Plan(world.in)), IsEmpty());

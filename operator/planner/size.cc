@@ -145,11 +145,12 @@ void DrainWarned(const Snapshot& in, const JobState& state, PodSets& pods, Decis
   }
 }
 
-// Deletes ended pods whose end is in the API server's status, and not only in ours.
+// Deletes ended pods whose end is in the API server's status, and not only in ours. One that ended
+// with 0 may be the first of all to end, unless it was told to leave.
 void RemoveEnded(const Snapshot& in, DecisionDraft& out) {
   for (const PodFacts& pod : in.pods) {
-    if (pod.ended() && !pod.deleting && pod.phase != PodPhase::kSucceeded &&
-        IsAccounted(in, pod.uid)) {
+    const bool may_stay = pod.phase == PodPhase::kSucceeded && !pod.leaving();
+    if (pod.ended() && !pod.deleting && !may_stay && IsAccounted(in, pod.uid)) {
       out.deletes.push_back({pod.name, pod.uid, "Replaced"});
     }
   }

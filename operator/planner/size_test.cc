@@ -80,6 +80,13 @@ TEST(RemoveEndedTest, OnlyThoseThatHaveEndedAndWhoseEndIsCountedGo) {
       << "one that lives, one that may be the job's success, one that goes already";
 }
 
+TEST(RemoveEndedTest, OneThatWasToLeaveGoesEvenIfNobodySawItsDrain) {
+  World world = World::Training(2);
+  world.in.job.status.accounted_pods = {"uid-1"};
+  world.End(1, PodPhase::kSucceeded, 0).Pod(1).drain_reason = "node drain";
+  EXPECT_THAT(Deleted(Plan(world.in)), ElementsAre("digits-worker-1"));
+}
+
 TEST(GrowTest, APodThatEndedWithZeroKeepsItsPlaceUntilItIsEvaluated) {
   World world = World::Training(2);
   world.End(1, PodPhase::kSucceeded, 0);

@@ -9,6 +9,15 @@
 namespace ringmaster::scheduler {
 namespace {
 
+// The most of a resource that is counted. Somebody's pod may ask for more than any machine has, and
+// sums of that would lose what others ask for: up to here doubles add and subtract exactly enough.
+double MostOf(const std::string& resource) {
+  const bool is_in_bytes =
+      resource == "memory" || resource.ends_with("storage") || resource.starts_with("hugepages-");
+  if (is_in_bytes) return 1e14;
+  return resource == "cpu" ? 1e4 : 1e9;  // parts of a CPU count, of others only whole ones
+}
+
 void Raise(Amounts& to, const Amounts& amounts) {
   for (const auto& [resource, n] : amounts) to[resource] = std::max(to[resource], n);
 }
@@ -28,7 +37,7 @@ bool IsOfPods(const std::string& resource) {
 Amounts AmountsIn(const Json& quantities) {
   Amounts amounts;
   for (const auto& [resource, amount] : quantities.items()) {
-    amounts[resource] = ParseQuantity(amount);
+    amounts[resource] = std::min(ParseQuantity(amount), MostOf(resource));
   }
   return amounts;
 }

@@ -19,7 +19,8 @@ constexpr double kRounding = 1e-9;  // absolute error of sums that were built in
 // is added. Claimed resources (DRA) and pods that are being resized are not considered.
 Amounts RequestsOf(const Json& pod);
 
-// Parses {"cpu": "500m", ...} into numbers of base units.
+// Parses {"cpu": "500m", ...} into numbers of base units: none is below 0 or more than any machine
+// has.
 Amounts AmountsIn(const Json& quantities);
 
 void Add(Amounts& to, const Amounts& amounts, double sign = 1);

@@ -36,6 +36,10 @@ TEST(QuantityTest, ReadsWhatKubernetesWrites) {
   EXPECT_DOUBLE_EQ(ParseQuantity("1e3"), 1000);
   EXPECT_DOUBLE_EQ(ParseQuantity(2), 2);
   EXPECT_DOUBLE_EQ(ParseQuantity("many"), 0);
+  EXPECT_DOUBLE_EQ(ParseQuantity("-1"), 0);
+  EXPECT_DOUBLE_EQ(ParseQuantity("-1e999"), 0);
+  EXPECT_DOUBLE_EQ(ParseQuantity("nan"), 0);
+  EXPECT_DOUBLE_EQ(ParseQuantity(-2), 0);
 }
 
 Json WithRequests(const Json& requests) { return {{"resources", {{"requests", requests}}}}; }
@@ -304,6 +308,20 @@ TEST_F(CapacityTest, TenthsAddUp) {
     capacity_.SetPod(Pod(name, {{"cpu", "100m"}}, {{"nodeName", "a"}}));
   }
   EXPECT_EQ(Fit(1, {{"cpu", "700m"}}), 1);
+}
+
+TEST_F(CapacityTest, APodThatAsksForMoreThanAnyMachineHasLeavesOthersAsTheyWere) {
+  capacity_.SetPod(
+      Pod("x", {{"cpu", "100m"}, {"nvidia.com/gpu", "1"}, {"memory", "1"}}, {{"nodeName", "a"}}));
+  const Amounts before = capacity_.nodes().used().at("a");
+  for (const char* amount : {"9e18", "1e999", "-1e999", "9223372036854775807", "-5", "1E"}) {
+    capacity_.SetPod(Pod("huge", {{"cpu", amount}, {"nvidia.com/gpu", amount}, {"memory", amount}},
+                         {{"nodeName", "a"}}));
+    capacity_.RemovePod("huge");
+    for (const auto& [resource, n] : before)
+      EXPECT_NEAR(capacity_.nodes().used().at("a").at(resource), n, kRounding / 100)
+          << resource << " after " << amount;
+  }
 }
 
 // ---- Rules of nodes, and what pods tolerate.

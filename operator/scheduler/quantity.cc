@@ -1,5 +1,6 @@
 #include "operator/scheduler/quantity.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -8,7 +9,7 @@
 namespace ringmaster::scheduler {
 
 double ParseQuantity(const nlohmann::json& quantity) {
-  if (quantity.is_number()) return quantity.get<double>();
+  if (quantity.is_number()) return std::max(0.0, quantity.get<double>());
   if (!quantity.is_string()) return 0;
   static const std::map<std::string, double> kUnits = {
       {"", 1},        {"n", 1e-9},    {"u", 1e-6},    {"m", 1e-3},   {"k", 1e3},     {"M", 1e6},
@@ -18,7 +19,7 @@ double ParseQuantity(const nlohmann::json& quantity) {
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);  // accepts "1e3", as Kubernetes does
   const auto unit = kUnits.find(end);
-  return unit == kUnits.end() ? 0 : number * unit->second;
+  return unit == kUnits.end() || !(number > 0) ? 0 : number * unit->second;
 }
 
 }  // namespace ringmaster::scheduler

@@ -5,7 +5,8 @@
 
 namespace ringmaster::scheduler {
 
-// Returns 0 for an invalid quantity: the API server has refused those already.
+// Returns 0 for an invalid quantity, which the API server has refused already, and for one below 0,
+// which it lets pass where it knows nothing of the field. May be infinite.
 double ParseQuantity(const nlohmann::json& quantity);
 
 }  // namespace ringmaster::scheduler

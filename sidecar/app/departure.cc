@@ -84,7 +84,7 @@ bool Departure::FinishedByRanks(Epoch epoch) {
   if (finishing()) return false;
   finishing_since_ = clock_.now();
   spdlog::info("finishing epoch={}", EpochText(epoch));
-  workers_->launcher().Finish();
+  workers_->launcher().Finish(LauncherPeer::End::kOfJob);
   workers_->orders().LeaveJoiners(epoch, "the job has finished");
   return true;
 }
@@ -94,7 +94,7 @@ void Departure::FinishByOperator(const std::string& reason) {
   const Epoch epoch = membership_->epoch();
   spdlog::info("told to finish reason=\"{}\" epoch={}", reason, EpochText(epoch));
   finishing_since_ = clock_.now();
-  workers_->launcher().Finish();
+  workers_->launcher().Finish(LauncherPeer::End::kOfJob);
   workers_->orders().LeaveJoiners(epoch,
                                   reason);  // ranks have agreed by themselves, or are about to
   membership_->Feed(membership::Finishing{membership_->epoch()});

@@ -9,7 +9,7 @@ void LauncherPeer::Connected(uint64_t connection) {
   connection_ = connection;
   seen_ = true;
   lost_at_.reset();
-  if (finishing_) send_(connection_, {{"t", "finish"}});
+  if (end_) SendFinish();
   for (const auto& [slot, incarnation] : std::exchange(fenced_, {})) {
     SendKillFenced(slot, incarnation);
   }
@@ -20,9 +20,14 @@ void LauncherPeer::Closed(SteadyTime now) {
   lost_at_ = now;
 }
 
-void LauncherPeer::Finish() {
-  if (std::exchange(finishing_, true)) return;
-  if (connected()) send_(connection_, {{"t", "finish"}});
+void LauncherPeer::Finish(End end) {
+  if (end_) return;
+  end_ = end;
+  if (connected()) SendFinish();
+}
+
+void LauncherPeer::SendFinish() const {
+  send_(connection_, {{"t", "finish"}, {"left", end_ == End::kLeft}});
 }
 
 void LauncherPeer::Kill(const WorkerProcess& worker, const std::string& reason) const {

@@ -31,8 +31,10 @@ class LauncherPeer {
     if (lost_at_) *lost_at_ += slept;
   }
 
-  // It starts no worker any more; a launcher that connects later hears it too.
-  void Finish();
+  // It starts no worker any more; a launcher that connects later hears it too. kLeft: the pod has
+  // left, and the job goes on without it.
+  enum class End { kOfJob, kLeft };
+  void Finish(End end);
   void Kill(const WorkerProcess& worker, const std::string& reason) const;
   // Kills a worker that its fence has stopped: it asks to be let in though it had built the newest
   // view. The others may wait for its rank; a new process joins, where this one could only be
@@ -44,13 +46,14 @@ class LauncherPeer {
   void Stop(int grace_seconds, const std::string& reason) const;
 
  private:
+  void SendFinish() const;
   void SendKillFenced(int slot, uint64_t incarnation) const;
 
   const SendFrame send_;
   uint64_t connection_ = 0;  // 0: none
   bool seen_ = false;
   std::optional<SteadyTime> lost_at_;
-  bool finishing_ = false;
+  std::optional<End> end_;
   // Slots whose worker is to be killed as soon as a launcher connects, and its incarnation. A
   // worker that connects again and again meanwhile stands here once.
   std::map<int, uint64_t> fenced_;

@@ -11,13 +11,14 @@ namespace {
 TEST(LauncherPeerTest, ALauncherThatConnectsLaterHearsThatTheJobFinishes) {
   std::vector<nlohmann::json> sent;
   LauncherPeer launcher([&](uint64_t, const nlohmann::json& frame) { sent.push_back(frame); });
-  launcher.Finish();
+  launcher.Finish(LauncherPeer::End::kOfJob);
   launcher.Kill(WorkerProcess(0, 1), "silent");
   EXPECT_TRUE(sent.empty()) << "no launcher is connected";
   launcher.Connected(7);
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0]["t"], "finish");
-  launcher.Finish();
+  EXPECT_EQ(sent[0]["left"], false);
+  launcher.Finish(LauncherPeer::End::kLeft);
   EXPECT_EQ(sent.size(), 1u) << "it has heard that";
 }
 

@@ -83,7 +83,7 @@ void WorkerOrders::SettleWelcome() {
 
 void WorkerOrders::Leave(Epoch epoch, const std::string& reason) {
   notifier_.Leave(epoch, reason);
-  launcher_->Finish();
+  launcher_->Finish(LauncherPeer::End::kLeft);
   for (WorkerProcess& worker : processes_->all()) notifier_.SendLeft(&worker, epoch, reason);
 }
 

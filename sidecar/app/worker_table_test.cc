@@ -553,6 +553,7 @@ TEST_F(WorkerTableTest, LeavingTellsTheLauncherBeforeItsWorkersEnd) {
   table_->orders().Leave(kFirst, "drained");
   ASSERT_EQ(sent_.size(), 3u);
   EXPECT_EQ(sent_[1].second["t"], "finish");
+  EXPECT_EQ(sent_[1].second["left"], true);
   EXPECT_EQ(sent_[2].second["t"], "left");
 }
 

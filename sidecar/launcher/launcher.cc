@@ -71,7 +71,7 @@ int Launcher::Run() {
   KillEverything();
   children_.output()->Finish(Clock::now() + kLastWords);
   link_.Poll(Clock::now());
-  return shutdown_.exit_code().value_or(0);
+  return shutdown_.FinalExitCode();
 }
 
 void Launcher::Begin() {
@@ -284,7 +284,7 @@ std::string Launcher::Greeting() const {
 void Launcher::OnFrame(const json& frame) {
   const std::string type = fields::Text(frame, "t");
   if (type == "finish") {
-    OnFinish();
+    OnFinish(fields::Flag(frame, "left"));
   } else if (type == "stop") {
     const int64_t grace = std::clamp<int64_t>(fields::Integer(frame, "graceSeconds", 5), 0, 3600);
     StopAll(0, seconds(grace), fields::Text(frame, "reason"));
@@ -314,8 +314,8 @@ void Launcher::ReportState(const json& frame) {
               {"state", std::string(1, StateOfProcess(pid))}});
 }
 
-void Launcher::OnFinish() {
-  if (!shutdown_.Finish()) return;
+void Launcher::OnFinish(bool left) {
+  if (!shutdown_.Finish(left)) return;
   if (foreign_) foreign_->OnEnding();
   slots_.CloseIdle();
   standby_.Cancel();

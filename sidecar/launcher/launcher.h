@@ -50,7 +50,7 @@ class Launcher {
   std::string Greeting() const;
   void OnFrame(const nlohmann::json& frame);
   void ReportState(const nlohmann::json& frame);
-  void OnFinish();
+  void OnFinish(bool left);
   void OnTerminate();
   // TERM to all, KILL after `grace`; the launcher then ends with `exit_code` unless it has one
   // already.

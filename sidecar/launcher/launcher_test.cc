@@ -256,7 +256,7 @@ TEST_F(LauncherTest, LeavesNobodyBehindWhenTerminatedWithoutASidecar) {
   std::vector<pid_t> kids = Pids("kids", 3);
   const pid_t worker = Pids("workers", 1)[0];  // it may be written after them
   kill(launcher_, SIGTERM);
-  EXPECT_EQ(ExitCode(), 0);
+  EXPECT_EQ(ExitCode(), 128 + SIGTERM);
   for (pid_t kid : kids) EXPECT_FALSE(Alive(kid)) << kid;
   EXPECT_FALSE(Alive(worker));
 }
@@ -272,6 +272,26 @@ TEST_F(LauncherTest, AsksTheSidecarToDrainBeforeItPassesSigtermOn) {
   Send({{"t", "finish"}});
   kill(worker, SIGKILL);  // after `left` a worker ends by itself; sleep can't
   ExitCode();
+}
+
+// Its pod may not be deleted, as where its machine shuts down, and 0 would mean that the job is
+// done.
+TEST_F(LauncherTest, EndsWithSigtermIfItLeftForThatReasonAndNotBecauseTheJobFinishes) {
+  for (const bool left : {true, false}) {
+    Listen();
+    Start("trap 'exit 0' TERM; touch $DIR/runs; while :; do sleep 0.1; done");
+    Accept();
+    ASSERT_TRUE(Eventually([&] { return access(Path("runs").c_str(), F_OK) == 0; }));
+    unlink(Path("runs").c_str());
+    kill(launcher_, SIGTERM);
+    Await("term");
+    Send({{"t", "finish"}, {"left", left}});
+    Send({{"t", "stop"}, {"graceSeconds", 5}});
+    EXPECT_EQ(ExitCode(), left ? 128 + SIGTERM : 0);
+    close(std::exchange(connection_, -1));
+    close(std::exchange(listener_, -1));
+    unlink(Path("s").c_str());
+  }
 }
 
 TEST_F(LauncherTest, KillsAWorkerThatIgnoresSigterm) {

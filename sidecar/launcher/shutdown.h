@@ -3,6 +3,8 @@
 // Plain data; time is handed in.
 #pragma once
 
+#include <signal.h>
+
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -13,8 +15,12 @@ namespace ringmaster::launcher {
 
 class Shutdown {
  public:
-  // The job finishes: nothing starts any more, and workers end by themselves. False: it was known.
-  bool Finish() { return !std::exchange(finishing_, true); }
+  // Nothing starts any more, and workers end by themselves: the job finishes, or (`left`) this pod
+  // has left it. False: it was known.
+  bool Finish(bool left) {
+    job_finishes_ = job_finishes_ || !left;
+    return !std::exchange(finishing_, true);
+  }
   bool finishing() const { return finishing_; }
 
   // SIGTERM came; the sidecar has so long to drain the pod. False: it came before.
@@ -39,9 +45,15 @@ class Shutdown {
     if (exit_code_.value_or(0) == 0) exit_code_ = code;
   }
   std::optional<int> exit_code() const { return exit_code_; }
+  // With what the launcher ends. A pod whose workers left because SIGTERM came, and not because the
+  // job finishes, is no success: it may not even be deleted, as where its machine shuts down.
+  int FinalExitCode() const {
+    const int code = exit_code_.value_or(0);
+    return code == 0 && terminating_ && !job_finishes_ ? 128 + SIGTERM : code;
+  }
 
  private:
-  bool finishing_ = false, terminating_ = false;
+  bool finishing_ = false, job_finishes_ = false, terminating_ = false;
   std::optional<TimePoint> drain_until_, kill_at_;
   std::optional<int> exit_code_;
 };
