@@ -14,6 +14,7 @@ using Json = nlohmann::json;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 using testing::SizeIs;
+using testing::StartsWith;
 
 constexpr uint64_t kFirst = (uint64_t{1} << 40) + 1;
 
@@ -36,10 +37,12 @@ class Answer {
   }
   Answer& Step(uint64_t step) { return text_["progress"]["step"] = step, *this; }
   Answer& Value(const char* name, double v) { return text_["progress"]["values"][name] = v, *this; }
-  Answer& Rebuilt(uint64_t epoch, const char* reason, int size, Json seconds, int lost = 0) {
+  Answer& Rebuilt(uint64_t epoch, const char* reason, int size, Json seconds, int lost = 0,
+                  bool planned = false) {
     text_["rebuilds"].push_back({{"epoch", epoch},
                                  {"parent", epoch - 1},
                                  {"reason", reason},
+                                 {"planned", planned},
                                  {"worldSize", size},
                                  {"seconds", seconds},
                                  {"stepsLost", lost}});
@@ -132,6 +135,16 @@ TEST_F(ProgressTest, AJobThatBeginsAgainIsSaidToAndCountsItsStepsAnew) {
   EXPECT_EQ(ChangeText(job_.TakeSettled(At(9999), true)[0], job_),
             "view 2.1: nobody had the state any more; 1 worker in 1 pod begin again from the "
             "checkpoint; 2 -> 1");
+}
+
+TEST_F(ProgressTest, AViewInWhichNobodyComesOrGoesSaysSoWhateverReasonItHas) {
+  job_.Observe(Answer(0, kFirst, "Bootstrap", {{0, 1}, {1, 1}}).Step(70).Status(), At(0));
+  job_.TakeSettled(At(20), true);
+  Answer held = Answer(0, kFirst + 1, "Bootstrap", {{0, 1}, {1, 1}});
+  held.Rebuilt(kFirst + 1, "Bootstrap", 2, Json::object(), 0, /*planned=*/true);
+  job_.Observe(held.Status(), At(30));
+  EXPECT_THAT(ChangeText(job_.TakeSettled(At(9999), true)[0], job_),
+              StartsWith("view 1.2: nobody came or left; 2 -> 2"));
 }
 
 TEST_F(ProgressTest, StepsLostAreSummedOverViewsNotOverReporters) {

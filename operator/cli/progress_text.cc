@@ -46,6 +46,8 @@ std::string Cause(const ViewRecord& view, const JobProgress& job) {
   std::vector<std::string> left = view.rebuild.left.empty() ? PodsOf(view.lost) : view.rebuild.left;
   std::vector<std::string> joined =
       view.rebuild.joined.empty() ? PodsOf(view.gained) : view.rebuild.joined;
+  // A view in which nobody comes or goes has the reason of the one before.
+  if (view.rebuild.planned && left.empty() && joined.empty()) return "nobody came or left";
   if (reason == "Bootstrap") {
     const std::string workers =
         fmt::format("{} in {} begin", inspection::Counted(view.rebuild.world_size, "worker"),

@@ -272,17 +272,27 @@ void EvaluateDeadlines(const Snapshot& in, JobState& state, DecisionDraft& out) 
   }
 }
 
+// Since when the job begins anew, as no member of its view is left. A pod that has come before may
+// have waited for longer, with others that trained.
+Time BeginsAnewSince(const Snapshot& in) {
+  if (in.view == nullptr) return Time::min();
+  const api::Condition* running = in.job.status.Find("Running");
+  if (running == nullptr || running->status) return in.now;
+  return api::ParseTime(running->last_transition_time).value_or(in.now);
+}
+
 void EvaluateInit(const Snapshot& in, JobState& state, const PodSets& pods, DecisionDraft& out) {
   // A worker that joins others is waited for without an end: they train. After a view whose members
   // have all gone the job begins anew.
   if (in.view != nullptr ? AMemberTrainsOn(in) : HasHadView(in)) return;
   const auto timeout = std::chrono::seconds(in.job.spec.init_timeout_seconds);
+  const Time anew = BeginsAnewSince(in);
   std::vector<std::string> missing;
   for (const PodFacts* pod : pods.active) {
     const SidecarFacts* sidecar = FindSidecar(in, pod->uid);
     if (pods.away.count(pod->uid) != 0) continue;  // another one is on its way
     if (!pod->running_since || (sidecar != nullptr && sidecar->ready)) continue;
-    const Time end = std::max(*pod->running_since + timeout, HeardAllBy(in));
+    const Time end = std::max(std::max(*pod->running_since, anew) + timeout, HeardAllBy(in));
     if (in.now < end) {
       out.LookAgainAt(end);
     } else {

@@ -202,7 +202,8 @@ TEST_P(PodEnd, IsEvaluatedByItsCause) {
   EXPECT_EQ(out.status.faults, GetParam().faults);
   if (GetParam().fails_job) {
     EXPECT_THAT(out.status.Find("Failed")->message, HasSubstr("digits-worker-1"));
-    EXPECT_THAT(Deleted(out), ElementsAre("digits-worker-0", "digits-worker-2"));
+    EXPECT_THAT(Deleted(Plan(world.Settle().in)),
+                ElementsAre("digits-worker-0", "digits-worker-2"));
   } else {
     EXPECT_THAT(Created(out), ElementsAre(3));
     EXPECT_EQ(out.status.pods_replaced, 1);
@@ -506,7 +507,7 @@ class CleanUpAfterTheEnd : public testing::TestWithParam<CleanCase> {};
 TEST_P(CleanUpAfterTheEnd, FollowsThePolicy) {
   World world = World::Training(2);
   world.in.job.spec.run_policy.clean_pod_policy = GetParam().policy;
-  world.End(1, PodPhase::kFailed, 1);
+  world.End(1, PodPhase::kFailed, 1).Settle();
   EXPECT_EQ(Deleted(Plan(world.in)), GetParam().deleted);
 }
 

@@ -29,6 +29,18 @@ TEST(StartAgainTest, WhenNobodyOfTheViewLivesNothingIsWaitedForAndTheJobStartsAg
   EXPECT_THAT(Reasons(out), testing::Contains("StartedAgain"));
 }
 
+TEST(StartAgainTest, WhoDoesNotComeToInitThenFailsTheJobInItsTime) {
+  Stalled job(1);
+  job.ProvenDead(0).QuorumLost({}).Add(1).Sidecar(1).ready = false;
+  job.in.job.status = Plan(job.in).status;
+  EXPECT_FALSE(job.in.job.status.Is("Failed"))
+      << "the pod has run for longer than that, but others trained";
+  job.in.now += seconds(job.in.job.spec.init_timeout_seconds);
+  const api::Status late = Plan(job.in).status;
+  ASSERT_TRUE(late.Is("Failed"));
+  EXPECT_EQ(late.Find("Failed")->reason, "InitTimeout");
+}
+
 TEST(StartAgainTest, AMemberThatMayLiveForbidsToStartAgain) {
   Stalled job(2);
   job.ProvenDead(0).Silent(1).Add(2).Add(3);

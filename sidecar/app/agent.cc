@@ -28,7 +28,8 @@ membership::Config MemberConfig(const membership::Pod& self) {
 
 // Nothing of the job was before it.
 bool IsFirst(const membership::View& view) {
-  return view.reason == membership::Reason::kBootstrap && membership::EpochLineage(view.epoch) == 1;
+  return view.reason == membership::Reason::kBootstrap && !view.planned &&
+         membership::EpochLineage(view.epoch) == 1;
 }
 
 WorkerTableOptions TableOptions(const SidecarOptions& options) {

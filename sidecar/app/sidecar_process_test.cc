@@ -419,7 +419,7 @@ TEST_F(SidecarProcessTest, OneOfTwoPodsGoesOnByTheRecord) {
       << " ms\n";
 }
 
-TEST_F(SidecarProcessTest, SigtermDrainsByPlanAndEndsWithZero) {
+TEST_F(SidecarProcessTest, SigtermDrainsByPlanAndIsNoSuccess) {
   StartJob(3);
   uint64_t first = AwaitView({0, 1, 2}, 3);
   kill(pods_[0].launcher, SIGTERM);  // on a cluster the worker container gets it first
@@ -428,7 +428,7 @@ TEST_F(SidecarProcessTest, SigtermDrainsByPlanAndEndsWithZero) {
   json rebuild = LastRebuild(pods_[1]);
   EXPECT_EQ(rebuild["reason"], "PodDrained");
   EXPECT_TRUE(rebuild["planned"]);
-  EXPECT_EQ(ExitCode(&pods_[0].launcher), 0);
+  EXPECT_EQ(ExitCode(&pods_[0].launcher), 128 + SIGTERM);
   kill(pods_[0].sidecar, SIGTERM);
   EXPECT_EQ(ExitCode(&pods_[0].sidecar), 0);
   EXPECT_FALSE(std::filesystem::exists(pods_[0].dir + "/s"));
@@ -436,7 +436,7 @@ TEST_F(SidecarProcessTest, SigtermDrainsByPlanAndEndsWithZero) {
   kill(pods_[1].sidecar, SIGTERM);  // in local mode both get it at once
   kill(pods_[1].launcher, SIGTERM);
   EXPECT_GT(AwaitView({2}, 1, second), 0u);
-  EXPECT_EQ(ExitCode(&pods_[1].launcher), 0);
+  EXPECT_EQ(ExitCode(&pods_[1].launcher), 128 + SIGTERM);
   EXPECT_EQ(ExitCode(&pods_[1].sidecar), 0);
 
   kill(pods_[2].sidecar, SIGTERM);  // the last one has nobody to leave to

@@ -29,7 +29,9 @@ const job::Rebuild* TrainingHistory::Installed(const membership::View* before,
                                                const membership::View& view, SteadyTime now,
                                                int64_t unix_ms) {
   const job::Rebuild* rebuild = tracker_.Installed(before, view, slots_, now, unix_ms);
-  if (view.reason == membership::Reason::kBootstrap) {  // anew: steps are counted from the first
+  // Anew: steps are counted from the first. (A planned view in which nobody comes or goes has the
+  // reason of the one before it.)
+  if (view.reason == membership::Reason::kBootstrap && !view.planned) {
     progress_.RestartFrom(0);
     tracker_.ForgetSteps();
   }
