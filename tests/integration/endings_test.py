@@ -247,5 +247,30 @@ def test_delete_ends_the_job(write, tmp_path):
         assert "deleted" in run.text()
 
 
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_a_pod_that_is_told_to_end_though_nobody_deletes_it_is_replaced(write, tmp_path, replicas):
+    """As where its machine shuts down: it ends in good order, and the job is neither done nor failed."""
+    with Run(write(manifest(command=[harness.WORKER, tmp_path], replicas=replicas))) as run:
+        first = run.world("job", replicas)
+        os.kill(harness.pids("RINGMASTER_POD_NAME=job-worker-0", "ringmaster-launcher")[0], signal.SIGTERM)
+        run.world("job", replicas, first)
+        assert ("job-worker-0", 0) not in run.workers("job")
+        (tmp_path / "stop").touch()
+        assert run.wait() == 0, run.text()
+
+
+def test_a_suspension_does_not_count_as_too_few_pods(write, tmp_path):
+    """All its pods leave, one after the other, and the last views of them don't train."""
+    job = manifest(command=[harness.WORKER, tmp_path], replicas=3, elasticPolicy__minReplicas=3, elasticPolicy__onBelowMin="FailJob")
+    with Run(write(job)) as run:
+        first = run.world("job", 3)
+        run.do("scale", "job", "--replicas", "0")
+        wait_for("the end of its pods", lambda: not run.job("job")["status"]["pods"], alive=run.alive)
+        run.do("scale", "job", "--replicas", "3")
+        run.world("job", 3, first)
+        (tmp_path / "stop").touch()
+        assert run.wait() == 0, run.text()
+
+
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__, *sys.argv[1:]]))
