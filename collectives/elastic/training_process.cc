@@ -9,6 +9,7 @@ namespace ringmaster::elastic {
 TrainingProcess::TrainingProcess(const WorkerOptions& options, engine::StateRegistry* state)
     : options_(options),
       devices_(options.backend, nccl::ThisMachinesGpu),
+      gpu_(options.watch_gpu, nccl::ThisMachinesGpu, facts_.gpu()),
       host_(options_, state, &facts_),
       sidecar_(options, state, &facts_),
       timeline_(options) {}
@@ -93,6 +94,7 @@ Status TrainingProcess::EnsureEntered() {
 Status TrainingProcess::Submit(std::span<const std::shared_ptr<engine::Operation>> operations) {
   if (Status s = EnsureEntered(); !s.ok()) return s;
   if (Status s = devices_.Check(operations); !s.ok()) return s;
+  gpu_.Uses(devices_.device());
   return host_.engine()->Submit(operations);
 }
 
