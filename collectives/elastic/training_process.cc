@@ -16,6 +16,7 @@ TrainingProcess::TrainingProcess(const WorkerOptions& options, engine::StateRegi
 
 TrainingProcess::~TrainingProcess() {
   // Order: the engine stops using the link, the link stops using the engine, then both can go.
+  facts_.gpu()->SetWake(nullptr);
   host_.Close();
   sidecar_.Close();
   host_.End();
@@ -54,6 +55,8 @@ Status TrainingProcess::StartWithSidecar(Clock::time_point deadline) {
   if (options_.keep_recent && options_.timeline != nullptr) options_.timeline->KeepRecent();
   Role role = Role::kUnknown;
   if (Status s = sidecar_.Start(host_.endpoint(), deadline, &role); !s.ok()) return s;
+  // A worker may end at once of what its GPU has.
+  facts_.gpu()->SetWake([this] { sidecar_.PingNow(); });
   if (role != Role::kBootstrap) return {};
   const Status begun = sidecar_.AwaitBegin(deadline);
   if (begun.ok()) Entered();

@@ -113,6 +113,18 @@ TEST_F(GpuMonitorTest, AnXidIsToldWithTheGpuThatHadIt) {
   EXPECT_EQ(fails.failing, "Xid 79, it has fallen off the bus");
 }
 
+TEST(LatestHealthTest, WhoSendsItIsWokenByNews) {
+  LatestHealth latest;
+  int woken = 0;
+  latest.SetWake([&woken] { ++woken; });
+  latest.Set({.celsius = 60});
+  latest.Set({.celsius = 60});
+  EXPECT_EQ(woken, 1);
+  latest.SetWake(nullptr);
+  latest.Set({.celsius = 61});
+  EXPECT_EQ(woken, 1);
+}
+
 TEST_F(GpuMonitorTest, AnErrorOfTheMemoryIsSeenAtTheNextLook) {
   nvml_->registers = kNvmlNotSupported;  // it goes on without Xids
   Start();

@@ -53,6 +53,17 @@ def test_a_pod_whose_gpu_falls_off_the_bus_is_drained_and_replaced(write, tmp_pa
         assert "PodDrained" in job.reasons(summary) and "WorkerLost" not in job.reasons(summary)
 
 
+def test_a_worker_that_ends_of_its_gpu_does_not_begin_again_on_it(write, tmp_path):
+    with GpuJob(write, tmp_path, 3) as job:
+        epoch = job.world(3)
+        (pod, _), worker = rank(job, 1)
+        tell(tmp_path, worker, "xid 79", "dies 100")
+        wait_for("the pod's end", lambda: pod not in pods(job), alive=job.run.alive)
+        job.world(3, epoch)
+        assert FAILS in job.run.do("describe", "job")
+        job.finish()
+
+
 def test_where_all_pods_are_needed_the_replacement_of_one_with_a_bad_gpu_trains_first(write, tmp_path):
     with GpuJob(write, tmp_path, 2, elasticPolicy__minReplicas=2) as job:
         epoch = job.world(2)

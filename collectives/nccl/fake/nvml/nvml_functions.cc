@@ -9,10 +9,12 @@
 //   celsius N        its temperature; else 50
 //   lost             the driver has lost it
 //   hang             calls don't return
+//   dies MS          so long after the Xids have been told the process is killed
 //
 // Without the file all is well.
 //
 // Thread rule: one thread, the monitor's.
+#include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -34,6 +36,7 @@ struct State {
   std::vector<unsigned long long> xids;
   unsigned long long ecc = 0, throttle = 0;
   unsigned celsius = 50;
+  int dies_ms = -1;  // -1: it doesn't
   bool pending = false, failed = false, lost = false;
 };
 
@@ -52,6 +55,7 @@ State Read() {
     if (what == "remap") (value == "pending" ? state.pending : state.failed) = true;
     const unsigned long long number = std::strtoull(value.c_str(), nullptr, 0);
     if (what == "xid") state.xids.push_back(number);
+    if (what == "dies") state.dies_ms = static_cast<int>(number);
     if (what == "ecc") state.ecc = number;
     if (what == "throttle") state.throttle = number;
     if (what == "celsius") state.celsius = static_cast<unsigned>(number);
@@ -92,6 +96,10 @@ int nvmlEventSetWait_v2(void*, EventData* event, unsigned timeout_ms) {
     if (told_xids < state.xids.size()) {
       *event = {nullptr, kXid, state.xids[told_xids++], 0, 0};
       return kSuccess;
+    }
+    if (state.dies_ms >= 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(state.dies_ms));
+      kill(getpid(), SIGKILL);
     }
     Sleep();
   } while (std::chrono::steady_clock::now() < until);
