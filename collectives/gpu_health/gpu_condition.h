@@ -1,6 +1,6 @@
 // From what NVML tells of one GPU to its health: whether it goes on, and what people should know.
 //
-// Only what happens while the worker uses the GPU makes it fail. What it had before is a warning:
+// Errors of its memory make it fail where they happen while the worker uses it. Earlier ones warn:
 // the job was given this GPU as it is, and after a drain could be given it again.
 //
 // Pure: no NVML, no clock. Thread rule: one thread.

@@ -58,6 +58,7 @@ class RealNvml : public NvmlApi {
     return r;
   }
   NvmlResult CurrentClocksThrottleReasons(void* device, std::uint64_t* reasons) override {
+    if (throttle_ == nullptr) return kNvmlNotSupported;
     unsigned long long bits = 0;
     const NvmlResult r = throttle_(device, &bits);
     *reasons = bits;
@@ -75,9 +76,14 @@ class RealNvml : public NvmlApi {
     library->Resolve("nvmlDeviceRegisterEvents", &register_);
     library->Resolve("nvmlEventSetWait_v2", &set_wait_);
     library->Resolve("nvmlDeviceGetTotalEccErrors", &ecc_);
-    library->Resolve("nvmlDeviceGetCurrentClocksThrottleReasons", &throttle_);
     library->Resolve("nvmlDeviceGetTemperature", &temperature_);
     remapped_ = reinterpret_cast<decltype(remapped_)>(library->Find("nvmlDeviceGetRemappedRows"));
+    // The second is the name of older drivers.
+    for (const char* name :
+         {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"}) {
+      if (throttle_ == nullptr)
+        throttle_ = reinterpret_cast<decltype(throttle_)>(library->Find(name));
+    }
     return library->CheckResolved();
   }
 
