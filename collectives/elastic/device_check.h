@@ -34,6 +34,9 @@ class DeviceCheck {
     return {};
   }
 
+  // The device that this worker uses; -1: none yet.
+  int device() const { return device_; }
+
  private:
   Status CheckOne(const engine::Operation& operation) {
     const int device = operation.on_device.device;

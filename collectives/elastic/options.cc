@@ -205,6 +205,7 @@ Status OptionsFromEnvironment(WorkerOptions* options) {
   // Horovod's value for "only when the script asks for it", which is always possible here.
   if (options->timeline_file == "DYNAMIC") options->timeline_file.clear();
   if (Status s = ReadFlag("RINGMASTER_LIVE_TIMELINE", &options->keep_recent); !s.ok()) return s;
+  if (Status s = ReadFlag("RINGMASTER_GPU_HEALTH", &options->watch_gpu); !s.ok()) return s;
   if (Status s = ReadFlag("RINGMASTER_SHM", &options->shared_memory); !s.ok()) return s;
   if (Status s = ReadStallLimits(&options->stall); !s.ok()) return s;
   if (Status s = ReadTuning(options); !s.ok()) return s;

@@ -38,6 +38,7 @@ struct WorkerOptions {
   engine::StallLimits stall{std::chrono::seconds(60)};
   std::string timeline_file;  // empty: none is written from the beginning
   bool keep_recent = true;    // keeps the newest events, for the sidecar's GET /timeline
+  bool watch_gpu = true;      // watches the health of the GPU that the worker uses
   // One line for the log for each variable that is set but has no meaning here, or is not followed.
   std::vector<std::string> remarks;
   // Not from the environment: what records the timeline, and the library's version, for the

@@ -162,6 +162,14 @@ TEST(WorkerOptionsTest, TheNewestEventsAreKeptUnlessAVariableSaysNo) {
   EXPECT_FALSE(options.keep_recent);
 }
 
+TEST(WorkerOptionsTest, TheGpuIsWatchedUnlessAVariableSaysNo) {
+  WorkerOptions options;
+  ASSERT_TRUE(WithVariables({}, &options).ok());
+  EXPECT_TRUE(options.watch_gpu);
+  ASSERT_TRUE(WithVariables({{"RINGMASTER_GPU_HEALTH", "0"}}, &options).ok());
+  EXPECT_FALSE(options.watch_gpu);
+}
+
 TEST(WorkerOptionsTest, ListenWhereTheInterfaceIsThatAVariableNames) {
   const std::string ours = "RINGMASTER_SOCKET_IFNAME", nccl = "NCCL_SOCKET_IFNAME",
                     ip = "RINGMASTER_POD_IP";

@@ -38,7 +38,12 @@ std::vector<job::Stall> PingFacts::StallsNow() const {
   return stalls;
 }
 
-nlohmann::json PingFacts::Fields(const engine::EngineInfo& engine) const {
+void PingFacts::SayGpuAgain() {
+  sync::MutexLock lock(&mu_);
+  told_gpu_ = 0;
+}
+
+nlohmann::json PingFacts::Fields(const engine::EngineInfo& engine) {
   sync::MutexLock lock(&mu_);
   return worker_link::PingFields({.epoch = engine.membership().epoch,
                                   .step = engine.step.load(),
@@ -47,7 +52,8 @@ nlohmann::json PingFacts::Fields(const engine::EngineInfo& engine) const {
                                   .busy = engine.busy.load(),
                                   .times = engine.work.At(Clock::now()),
                                   .values = values_,
-                                  .stalls = StallsNow()});
+                                  .stalls = StallsNow(),
+                                  .gpu = gpu_->News(&told_gpu_)});
 }
 
 }  // namespace ringmaster::elastic

@@ -51,6 +51,8 @@ class SidecarLink {
   // The sidecar was not heard for so long that nobody can tell whether it still counts on this
   // worker.
   bool fenced() const { return entry_.fenced(); }
+  // What the next ping tells is news that can't wait. After Start().
+  void PingNow() { client_->PingNow(); }
   // The script begins again.
   void Wakes();
   // This worker, which rests, will not begin again.

@@ -72,6 +72,7 @@ void SidecarOrders::OnError(const nlohmann::json& frame) {
 
 void SidecarOrders::OnWelcome(const nlohmann::json& frame) {
   if (!TakeRingKey(frame)) return;
+  facts_->SayGpuAgain();
   const Role role = RoleIn(frame);
   if (role == Role::kJoining) {
     // The worker is new, or it was dropped by a wrong suspicion while the connection was down. The

@@ -9,12 +9,14 @@ namespace ringmaster::elastic {
 TrainingProcess::TrainingProcess(const WorkerOptions& options, engine::StateRegistry* state)
     : options_(options),
       devices_(options.backend, nccl::ThisMachinesGpu),
+      gpu_(options.watch_gpu, nccl::ThisMachinesGpu, facts_.gpu()),
       host_(options_, state, &facts_),
       sidecar_(options, state, &facts_),
       timeline_(options) {}
 
 TrainingProcess::~TrainingProcess() {
   // Order: the engine stops using the link, the link stops using the engine, then both can go.
+  facts_.gpu()->SetWake(nullptr);
   host_.Close();
   sidecar_.Close();
   host_.End();
@@ -53,6 +55,8 @@ Status TrainingProcess::StartWithSidecar(Clock::time_point deadline) {
   if (options_.keep_recent && options_.timeline != nullptr) options_.timeline->KeepRecent();
   Role role = Role::kUnknown;
   if (Status s = sidecar_.Start(host_.endpoint(), deadline, &role); !s.ok()) return s;
+  // A worker may end at once of what its GPU has.
+  facts_.gpu()->SetWake([this] { sidecar_.PingNow(); });
   if (role != Role::kBootstrap) return {};
   const Status begun = sidecar_.AwaitBegin(deadline);
   if (begun.ok()) Entered();
@@ -93,6 +97,7 @@ Status TrainingProcess::EnsureEntered() {
 Status TrainingProcess::Submit(std::span<const std::shared_ptr<engine::Operation>> operations) {
   if (Status s = EnsureEntered(); !s.ok()) return s;
   if (Status s = devices_.Check(operations); !s.ok()) return s;
+  gpu_.Uses(devices_.device());
   return host_.engine()->Submit(operations);
 }
 

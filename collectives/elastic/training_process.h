@@ -13,6 +13,7 @@
 
 #include "collectives/elastic/device_check.h"
 #include "collectives/elastic/engine_host.h"
+#include "collectives/elastic/gpu_watch.h"
 #include "collectives/elastic/options.h"
 #include "collectives/elastic/ping_facts.h"
 #include "collectives/elastic/rank_timeline.h"
@@ -78,6 +79,7 @@ class TrainingProcess {
   const WorkerOptions options_;
   DeviceCheck devices_;
   PingFacts facts_;
+  GpuWatch gpu_;
   EngineHost host_;
   SidecarLink sidecar_;
 

@@ -17,6 +17,7 @@ using CudaResult = int;
 inline constexpr CudaResult kCudaSuccess = 0;
 inline constexpr CudaResult kCudaMemoryAllocation = 2;
 inline constexpr CudaResult kCudaNotReady = 600;
+inline constexpr CudaResult kCudaNotSupported = 801;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr int kMemcpyDefault = 4;
@@ -29,6 +30,8 @@ class CudaApi {
   virtual int version() const = 0;  // of the runtime: 12090 for 12.9
   virtual CudaResult GetDeviceCount(int* count) = 0;
   virtual CudaResult SetDevice(int device) = 0;
+  // "0000:17:00.0": the device as the machine's other tools know it.
+  virtual CudaResult DeviceGetPciBusId(int device, std::string* id) = 0;
   // How the calling thread gets along with a thread that captures a graph, kCaptureModeGlobal
   // unless this sets another: *mode becomes what it was before. Runtimes without it change nothing.
   virtual CudaResult ThreadExchangeStreamCaptureMode(int* mode) = 0;

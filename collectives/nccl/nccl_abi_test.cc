@@ -67,6 +67,7 @@ TEST_F(AbiTest, EveryFunctionThatWeAskForIsInTheCudaRuntime) {
   const char* const names[] = {runtime.c_str()};
   ASSERT_TRUE(SharedLibrary::Open(names, &library).ok());
   EXPECT_NE(library.Find("cudaThreadExchangeStreamCaptureMode"), nullptr);
+  EXPECT_NE(library.Find("cudaDeviceGetPCIBusId"), nullptr);
 }
 
 TEST_F(AbiTest, TypesValuesAndArgumentsAreNccls) { ExpectSame("compare_nccl.cc"); }

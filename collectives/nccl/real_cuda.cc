@@ -22,6 +22,13 @@ class RealCuda : public CudaApi {
   int version() const override { return version_; }
   CudaResult GetDeviceCount(int* count) override { return get_device_count_(count); }
   CudaResult SetDevice(int device) override { return set_device_(device); }
+  CudaResult DeviceGetPciBusId(int device, std::string* id) override {
+    char text[32] = "";
+    if (pci_bus_id_ == nullptr) return kCudaNotSupported;
+    const CudaResult r = pci_bus_id_(text, sizeof(text), device);
+    *id = text;
+    return r;
+  }
   CudaResult ThreadExchangeStreamCaptureMode(int* mode) override {
     return exchange_capture_mode_ == nullptr ? kCudaSuccess : exchange_capture_mode_(mode);
   }
@@ -68,6 +75,8 @@ class RealCuda : public CudaApi {
     library->Resolve("cudaGetErrorString", &get_error_string_);
     exchange_capture_mode_ = reinterpret_cast<CudaResult (*)(int*)>(
         library->Find("cudaThreadExchangeStreamCaptureMode"));
+    pci_bus_id_ =
+        reinterpret_cast<CudaResult (*)(char*, int, int)>(library->Find("cudaDeviceGetPCIBusId"));
     return library->CheckResolved();
   }
 
@@ -76,6 +85,7 @@ class RealCuda : public CudaApi {
   CudaResult (*get_device_count_)(int*) = nullptr;
   CudaResult (*set_device_)(int) = nullptr;
   CudaResult (*exchange_capture_mode_)(int*) = nullptr;  // null: this runtime has none
+  CudaResult (*pci_bus_id_)(char*, int, int) = nullptr;  // null: this runtime has none
   CudaResult (*malloc_)(void**, size_t) = nullptr;
   CudaResult (*free_)(void*) = nullptr;
   CudaResult (*priority_range_)(int*, int*) = nullptr;

@@ -91,6 +91,11 @@ void FakeSidecar::LetRest() {
   rests_ = true;
 }
 
+void FakeSidecar::SetPing(int ms) {
+  sync::MutexLock lock(&mu_);
+  ping_ms_ = ms;
+}
+
 void FakeSidecar::SetFence(int ms) {
   sync::MutexLock lock(&mu_);
   fence_ms_ = ms;
@@ -164,7 +169,7 @@ void FakeSidecar::Handle(Peer* peer, const Json& frame) {
                     {"size", 1},
                     {"localRank", 0},
                     {"localSize", 1},
-                    {"pingMs", 20},
+                    {"pingMs", ping_ms_},
                     {"fenceMs", fence_ms_}};
     if (rests_) welcome["rests"] = true;
     if (!ring_key_.empty()) welcome["ringKey"] = ring_key_;

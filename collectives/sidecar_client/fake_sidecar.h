@@ -38,6 +38,8 @@ class FakeSidecar {
   int hellos(int slot);
   void AnswerPings(bool answer);
   void SetFence(int ms);
+  // How often the next worker is to ping.
+  void SetPing(int ms);
   // From now on workers may begin again after a shutdown, as with sidecars of this version.
   void LetRest();
   // Closes listener and connections, as when the sidecar dies, and listens again.
@@ -78,6 +80,7 @@ class FakeSidecar {
   bool answer_pings_ GUARDED_BY(mu_) = true;
   bool rests_ GUARDED_BY(mu_) = false;
   int fence_ms_ GUARDED_BY(mu_) = 10000;
+  int ping_ms_ GUARDED_BY(mu_) = 20;
   std::string ring_key_ GUARDED_BY(mu_);
   uint64_t epoch_ GUARDED_BY(mu_) = uint64_t{1} << 40;
   std::vector<Peer> peers_ GUARDED_BY(mu_);

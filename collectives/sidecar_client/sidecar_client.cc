@@ -53,6 +53,11 @@ SidecarClient::~SidecarClient() {
   close(wake_);
 }
 
+void SidecarClient::PingNow() {
+  PingSoon();
+  eventfd_write(wake_, 1);
+}
+
 void SidecarClient::Send(const nlohmann::json& frame) {
   queue_.Put(EncodeFrame(frame));
   eventfd_write(wake_, 1);

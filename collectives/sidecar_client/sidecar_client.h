@@ -47,6 +47,8 @@ class SidecarClient {
   void Send(const nlohmann::json& frame);
   // The next ping is sent together with the next frames, and not at its time.
   void PingSoon() { ping_soon_ = true; }
+  // The next ping is sent now.
+  void PingNow();
   // Waits until the sidecar has answered a ping that was sent after everything that was queued
   // before this call; over several connections, if necessary. False: not by the deadline. What was
   // sent on a connection that has died since, the handler has to say again after the next

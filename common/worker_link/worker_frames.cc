@@ -67,6 +67,7 @@ json PingFields(const PingReport& report) {
                  {"times", report.times ? job::ToJson(*report.times) : json::object()},
                  {"values", report.values}};
   if (report.holds) fields["holds"] = *report.holds;
+  if (report.gpu) fields["gpu"] = job::ToJson(*report.gpu);
   if (!report.stalls.empty()) fields["stalls"] = job::ToJson(report.stalls);
   return fields;
 }

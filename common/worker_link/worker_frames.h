@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "common/job/gpu_health.h"
 #include "common/job/rebuild.h"
 #include "common/job/stall.h"
 #include "common/job/worker_times.h"
@@ -45,6 +46,7 @@ struct PingReport {
   std::optional<job::WorkerTimes> times;
   std::map<std::string, double> values;
   std::vector<job::Stall> stalls;
+  std::optional<job::GpuHealth> gpu;  // where it has changed since the last ping
 };
 nlohmann::json PingFields(const PingReport& report);
 // `fields`: made by PingFields.

@@ -85,6 +85,9 @@ TEST_F(OperatorLinkTest, ASidecarIsAcceptedReportsAndIsTold) {
   candidate.pod.name = "digits-worker-0";
   ready.mutable_readiness()->set_member(membership::EncodeCandidate(candidate));
   ASSERT_TRUE(stream->Write(ready));
+  v1::SidecarReport failing;
+  failing.mutable_failing_gpus()->set_gpus(R"([{"slot": 1, "failing": "Xid 79"}, 7])");
+  ASSERT_TRUE(stream->Write(failing));
   v1::SidecarReport awaited;
   awaited.mutable_step_awaited()->set_awaited_ms(5000);
   ASSERT_TRUE(stream->Write(awaited));
@@ -101,6 +104,8 @@ TEST_F(OperatorLinkTest, ASidecarIsAcceptedReportsAndIsTold) {
   }
   EXPECT_TRUE(registry_.Facts("job").sidecars.at(0).ready);
   EXPECT_EQ(registry_.Facts("job").sidecars.at(0).boot_id, "boot");
+  ASSERT_EQ(registry_.Facts("job").sidecars.at(0).failing_gpus.size(), 1u);
+  EXPECT_EQ(registry_.Facts("job").sidecars.at(0).failing_gpus[0].slot, 1);
   registry_.SetChangeHandler(nullptr);
   stream->WritesDone();
   EXPECT_TRUE(stream->Finish().ok());

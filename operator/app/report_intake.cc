@@ -100,6 +100,10 @@ std::string ReportIntake::TakeReport(const v1::SidecarReport& report) {
     case v1::SidecarReport::kStalls:
       registry_->Take(id_, controllers::StallsReport{ParseStalls(report.stalls().stalls())});
       return "";
+    case v1::SidecarReport::kFailingGpus:
+      registry_->Take(id_, controllers::FailingGpusReport{job::GpusFromJson(
+                               fields::ParseOrDiscard(report.failing_gpus().gpus()))});
+      return "";
     case v1::SidecarReport::kStepAwaited:
       registry_->Take(id_, controllers::StepAwaitedReport{
                                std::chrono::milliseconds(report.step_awaited().awaited_ms())});

@@ -69,8 +69,10 @@ bool DecisionApplier::Drain(const planner::Snapshot& snapshot, const planner::De
 
 bool DecisionApplier::DrainOne(const planner::Snapshot& snapshot, const planner::PodDrain& drain) {
   const api::HorovodJob& job = snapshot.job;
-  spdlog::info("pod drained job={} pod={} reason={}", job.Key(), drain.name,
-               logging::Value(drain.reason));
+  const planner::PodFacts* pod = planner::FindPod(snapshot, drain.uid);
+  spdlog::info("pod drained job={} pod={} node={} reason={} details={}", job.Key(), drain.name,
+               pod == nullptr ? "" : pod->node, logging::Value(drain.reason),
+               logging::Value(drain.details));
   to_.events->EmitEvent(
       job,
       {false, "Draining", fmt::format("pod {} leaves: {}", drain.name, drain.reason), drain.name});

@@ -42,6 +42,10 @@ void Note(StallsReport report, planner::Time now, planner::SidecarFacts* sidecar
   sidecar->stalls_at = now;
 }
 
+void Note(FailingGpusReport report, planner::Time, planner::SidecarFacts* sidecar) {
+  sidecar->failing_gpus = std::move(report.gpus);
+}
+
 void Note(const StepAwaitedReport& report, planner::Time now, planner::SidecarFacts* sidecar) {
   sidecar->step_awaited_since.reset();
   if (report.awaited > report.awaited.zero())

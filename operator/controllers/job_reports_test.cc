@@ -51,6 +51,7 @@ TEST(JobReportsTest, EveryReportIsInTheFactsOfItsSidecar) {
   reports.Take("a", HealthReport{true, seconds(2)}, At(4));
   reports.Take("a", StallsReport{{{}, {}}}, At(5));
   reports.Take("a", StepAwaitedReport{seconds(1)}, At(6));
+  reports.Take("a", FailingGpusReport{{{.slot = 1}}}, At(6));
   reports.Take("a", FinishedReport{7}, At(7));
   reports.Take("a", membership::RecoveryReport{.lineage = 2}, At(8));
   const planner::SidecarFacts a = Facts(reports, "a"), b = Facts(reports, "b");
@@ -62,6 +63,7 @@ TEST(JobReportsTest, EveryReportIsInTheFactsOfItsSidecar) {
   EXPECT_THAT(a.stalls, SizeIs(2));
   EXPECT_EQ(a.stalls_at, At(5));
   EXPECT_EQ(a.step_awaited_since, At(5));
+  EXPECT_EQ(a.failing_gpus.at(0).slot, 1);
   EXPECT_EQ(a.finished_epoch, 7u);
   EXPECT_EQ(a.report->lineage, 2u);
   EXPECT_TRUE(b.connected);

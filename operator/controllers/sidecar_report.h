@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/job/gpu_health.h"
 #include "common/job/rebuild.h"
 #include "common/job/stall.h"
 #include "common/job/worker_exit.h"
@@ -37,12 +38,15 @@ struct HealthReport {
 struct StallsReport {
   std::vector<job::Stall> stalls;
 };
+struct FailingGpusReport {
+  std::vector<job::GpuHealth> gpus;
+};
 // A planned change has waited this long for the end of a step in that pod; 0: none waits any more.
 struct StepAwaitedReport {
   std::chrono::milliseconds awaited{0};
 };
 using SidecarReport =
     std::variant<ReadinessReport, ViewReport, job::WorkerExit, FinishedReport, HealthReport,
-                 StallsReport, StepAwaitedReport, membership::RecoveryReport>;
+                 StallsReport, FailingGpusReport, StepAwaitedReport, membership::RecoveryReport>;
 
 }  // namespace ringmaster::controllers

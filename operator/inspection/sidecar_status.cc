@@ -88,6 +88,16 @@ std::vector<job::Stall> ParseStalls(const Json& list) {
   return stalls;
 }
 
+std::vector<job::GpuHealth> ParseGpus(const Json& list) {
+  std::vector<job::GpuHealth> gpus = job::GpusFromJson(list);
+  for (job::GpuHealth& gpu : gpus) {
+    gpu.gpu = ShortText(std::move(gpu.gpu));
+    gpu.failing = ShortText(std::move(gpu.failing));
+    Shorten(&gpu.warnings);
+  }
+  return gpus;
+}
+
 WorkerStatus ParseWorker(const Json& w) {
   return {.slot = Int(w, "slot"),
           .incarnation = fields::Unsigned(w, "incarnation"),
@@ -127,6 +137,7 @@ std::optional<SidecarStatus> ParseSidecarStatus(const Json& text) {
   });
   status.operator_connected = fields::Flag(text, "operatorConnected", true);
   status.stalls = ParseStalls(fields::Member(text, "stalls"));
+  status.gpus = ParseGpus(fields::Member(text, "gpus"));
   ForFirst(fields::List(text, "brokenLinks"), kMostEntries, [&](const Json& link) {
     status.broken_links.push_back(
         {TextOf(link, "pod"), Int(link, "breaks"), fields::Flag(link, "kept")});

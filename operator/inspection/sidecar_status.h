@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/job/gpu_health.h"
 #include "common/job/rebuild.h"
 #include "common/job/stall.h"
 #include "common/job/worker_exit.h"
@@ -60,6 +61,7 @@ struct SidecarStatus {
   double samples_per_second = 0;
   std::vector<job::Rebuild> rebuilds;
   std::vector<job::Stall> stalls;
+  std::vector<job::GpuHealth> gpus;
   std::vector<BrokenLink> broken_links;
   int64_t history_since = 0;  // Unix time in ms; 0: it keeps no history
 };

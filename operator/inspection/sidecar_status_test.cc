@@ -31,13 +31,16 @@ TEST(SidecarStatusTest, NoTextOfAPodControlsTheTerminal) {
   const Json answer = {
       {"pod", {{"name", "p"}}},
       {"stalls", {{{"tensor", evil}, {"asked", 1}, {"missing", {1}}, {"pods", {evil}}}}},
+      {"gpus", {{{"gpu", evil}, {"failing", evil}, {"warnings", {evil}}}}},
       {"rebuilds", {{{"epoch", 7}, {"reason", evil}, {"members", {evil}}, {"left", {evil}}}}}};
   const auto status = ParseSidecarStatus(answer);
   ASSERT_TRUE(status.has_value());
   const job::Stall& stall = status->stalls.at(0);
+  const job::GpuHealth& gpu = status->gpus.at(0);
   const job::Rebuild& rebuild = status->rebuilds.at(0);
-  for (const std::string& text : {stall.tensor, stall.pods.at(0), rebuild.reason,
-                                  rebuild.members.at(0), rebuild.left.at(0)}) {
+  for (const std::string& text :
+       {stall.tensor, stall.pods.at(0), gpu.gpu, gpu.failing, gpu.warnings.at(0), rebuild.reason,
+        rebuild.members.at(0), rebuild.left.at(0)}) {
     EXPECT_TRUE(text.starts_with("?]0;title?x")) << text;
     EXPECT_LE(text.size(), 253u);
   }

@@ -84,6 +84,9 @@ void AddSidecar(const SidecarStatus& status, std::vector<std::string>* parts) {
         "can't join those who train: the script registers no state (elastic.run and a State would "
         "let it in)");
   if (!status.operator_connected) parts->push_back("its sidecar has no operator");
+  for (const job::GpuHealth& gpu : status.gpus) {
+    if (std::string text = job::Describe(gpu); !text.empty()) parts->push_back(std::move(text));
+  }
   for (const BrokenLink& link : status.broken_links) {
     if (!link.kept) continue;  // repaired, or one end is gone and reported so
     parts->push_back(

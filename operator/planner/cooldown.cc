@@ -1,6 +1,7 @@
 // Cooldown of nodes (failurePolicy.nodeCooldownSeconds): for this time new pods avoid a node that
-// has lost a pod, or on which workers were repeatedly killed by signals. It is a preference: if no
-// other node fits, the pod may use this one. docs/disruptions.md says what counts.
+// has lost a pod, on which a GPU failed, or on which workers were repeatedly killed by signals. It
+// is a preference: if no other node fits, the pod may use this one. docs/disruptions.md says what
+// counts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,6 +64,14 @@ void Blame(const Snapshot& in, DecisionDraft& out, const std::string& name,
                   at_once ? reason : fmt::format("{} workers died on it", node->failures)));
 }
 
+// What lasts for several reconciles is one failure.
+void BlameOnce(const Snapshot& in, DecisionDraft& out, const PodFacts& pod, const char* reason) {
+  for (const api::TroubledNode& node : out.status.troubled_nodes) {
+    if (node.name == pod.node && IsAvoided(node, in.now)) return;
+  }
+  Blame(in, out, pod.node, reason, true);
+}
+
 }  // namespace
 
 void BlameForPod(const Snapshot& in, DecisionDraft& out, const PodFacts& pod) {
@@ -79,12 +88,12 @@ void BlameForExit(const Snapshot& in, DecisionDraft& out, const job::WorkerExit&
   if (pod != in.pods.end()) Blame(in, out, pod->node, "WorkerDied", false);
 }
 
+void BlameForGpu(const Snapshot& in, DecisionDraft& out, const PodFacts& pod) {
+  BlameOnce(in, out, pod, kGpuUnhealthy);
+}
+
 void BlameForSilence(const Snapshot& in, DecisionDraft& out, const PodFacts& pod) {
-  // The node stays silent for several reconciles, which is one failure.
-  for (const api::TroubledNode& node : out.status.troubled_nodes) {
-    if (node.name == pod.node && IsAvoided(node, in.now)) return;
-  }
-  Blame(in, out, pod.node, "NodeUnreachable", true);
+  BlameOnce(in, out, pod, "NodeUnreachable");
 }
 
 std::vector<std::string> NodesToAvoid(const Snapshot& in, DecisionDraft& out) {

@@ -46,6 +46,7 @@ struct PodDrain {
   std::string name;
   std::string uid;
   std::string reason;
+  std::string details;  // for people; empty: the reason says it all
 };
 
 struct PodDelete {

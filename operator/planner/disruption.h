@@ -15,12 +15,16 @@ namespace ringmaster::planner {
 inline constexpr std::chrono::seconds kWarnedGrace{20};
 
 inline constexpr char kCordoned[] = "NodeCordoned";
+inline constexpr char kGpuUnhealthy[] = "GpuUnhealthy";
 
 struct Warning {
-  std::string reason;   // NodeCordoned, or NodeTainted:KEY
+  std::string reason;   // NodeCordoned, NodeTainted:KEY or GpuUnhealthy
   std::string message;  // for people
   bool ends = false;    // the node goes soon; a cordon alone doesn't say when
   TaintFacts taint;     // keeps off pods that don't tolerate it
+  // Only of this pod: it leaves at once where enough others train, and waits for its replacement
+  // where it alone has the job's state.
+  bool of_pod = false;
 };
 
 // Keys of taints that a cluster sets before it removes a node.

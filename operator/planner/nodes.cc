@@ -1,4 +1,4 @@
-// Phase 0: what the nodes say about the pods on them.
+// Phase 0: what the nodes say about the pods on them, and the pods about their GPUs.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -52,6 +52,17 @@ std::string FixedNode(const nlohmann::json& pod_template) {
   return pod_template.at(name).get<std::string>();
 }
 
+void ObserveAnnounced(const Snapshot& in, PodSets& pods, DecisionDraft& out, const PodFacts& pod,
+                      const NodeFacts& node) {
+  auto warning = WarningOf(node, in.disruption_taints);
+  if (!warning) ForgetAnnounced(out, pod);
+  if (warning && !CameInSpiteOf(pod, *warning)) {
+    Warn(in, pods, out, pod, std::move(*warning));
+  } else {
+    Unwarn(out, pod);
+  }
+}
+
 bool IsAway(const Snapshot& in, const PodFacts& pod, const NodeFacts& node) {
   if (!IsUnreachable(node) || InView(in, pod.uid)) return false;
   const SidecarFacts* sidecar = FindSidecar(in, pod.uid);
@@ -63,15 +74,10 @@ bool IsAway(const Snapshot& in, const PodFacts& pod, const NodeFacts& node) {
 void ObserveNodes(const Snapshot& in, const JobState& state, PodSets& pods, DecisionDraft& out) {
   if (state.suspended || JobHasEnded(in)) return;
   for (const PodFacts* pod : pods.active) {
+    const bool gpu_fails = ObserveGpus(in, pods, out, *pod);
     const NodeFacts* node = FindNode(in, pod->node);
     if (node == nullptr) continue;
-    auto warning = WarningOf(*node, in.disruption_taints);
-    if (!warning) ForgetAnnounced(out, *pod);
-    if (warning && !CameInSpiteOf(*pod, *warning)) {
-      Warn(in, pods, out, *pod, std::move(*warning));
-    } else {
-      Unwarn(out, *pod);
-    }
+    if (!gpu_fails) ObserveAnnounced(in, pods, out, *pod, *node);
     if (!IsAway(in, *pod, *node)) continue;
     pods.away.insert(pod->uid);
     BlameForSilence(in, out, *pod);

@@ -35,6 +35,8 @@ bool IsAboutToFail(const Snapshot& in, DecisionDraft& out, const PodFacts& pod);
 // Why a pod that runs is not ready, for people.
 std::string WhatIsMissing(const SidecarFacts* sidecar);
 void ObserveNodes(const Snapshot& in, const JobState& state, PodSets& pods, DecisionDraft& out);
+// True: a GPU of the pod fails, so it leaves.
+bool ObserveGpus(const Snapshot& in, PodSets& pods, DecisionDraft& out, const PodFacts& pod);
 // Which announced ends the new pod is made in spite of, and what follows for where it may go.
 void RecordAnnouncedEnds(const Snapshot& in, PodCreate& create);
 // The node that a pod without one was kept off, and that stays after all; empty: none.
@@ -128,6 +130,7 @@ void SetCondition(const Snapshot& in, DecisionDraft& out, const std::string& typ
 // Cooldown of nodes: what is held against one, and which ones new pods avoid.
 void BlameForPod(const Snapshot& in, DecisionDraft& out, const PodFacts& pod);
 void BlameForExit(const Snapshot& in, DecisionDraft& out, const job::WorkerExit& exit);
+void BlameForGpu(const Snapshot& in, DecisionDraft& out, const PodFacts& pod);
 void BlameForSilence(const Snapshot& in, DecisionDraft& out, const PodFacts& pod);
 std::vector<std::string> NodesToAvoid(const Snapshot& in, DecisionDraft& out);
 

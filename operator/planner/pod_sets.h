@@ -14,8 +14,9 @@
 namespace ringmaster::planner {
 
 struct PodSets {
-  std::vector<const PodFacts*> active;    // run or are coming; not marked to leave
-  std::map<std::string, Warning> warned;  // of `active`, by uid: on a node that is to go
+  std::vector<const PodFacts*> active;  // run or are coming; not marked to leave
+  std::map<std::string, Warning>
+      warned;                  // of `active`, by uid: on a node that is to go, or a GPU fails
   std::set<std::string> away;  // of `active`: nobody hears from the node, and the ring does without
   std::vector<const PodFacts*> leaving;  // drained or deleted, not ended
 

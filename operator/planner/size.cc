@@ -108,9 +108,10 @@ void FreeKeptOff(const Snapshot& in, PodSets& pods, DecisionDraft& out) {
   }
 }
 
-// Pods on nodes that are about to go leave once enough others train in their place, so that the job
-// never falls below its size. If the node is certain to end, they wait at most kWarnedGrace, so
-// that a cluster that waits for the node is not delayed for ever.
+// Pods on nodes that are about to go, and pods with a GPU that fails, leave once enough others
+// train in their place, so that the job never falls below its size. If the node is certain to end,
+// they wait at most kWarnedGrace, so that a cluster that waits for the node is not delayed for
+// ever.
 void DrainWarned(const Snapshot& in, const JobState& state, PodSets& pods, DecisionDraft& out) {
   std::vector<const PodFacts*> warned;
   int others = 0;
@@ -137,6 +138,10 @@ void DrainWarned(const Snapshot& in, const JobState& state, PodSets& pods, Decis
     if (may_leave > 0) {
       --may_leave;
       Drain(pods, out, pod, warning.reason);
+    } else if (warning.of_pod && others >= in.job.spec.elastic_policy.min_replicas) {
+      Drain(pods, out, pod, warning.reason);
+    } else if (warning.of_pod && others == 0) {
+      continue;  // nobody would be left that has the job's state
     } else if (warning.ends && in.now >= end) {
       Drain(pods, out, pod, warning.reason);
     } else if (warning.ends) {
@@ -187,7 +192,10 @@ void Grow(const Snapshot& in, const JobState& state, const PodSets& pods, Decisi
 
 void Drain(PodSets& pods, DecisionDraft& out, const PodFacts* pod, const std::string& reason) {
   std::erase(pods.active, pod);
-  out.drains.push_back({pod->name, pod->uid, reason});
+  const auto warned = pods.warned.find(pod->uid);
+  const bool explained = warned != pods.warned.end() && warned->second.reason == reason;
+  out.drains.push_back(
+      {pod->name, pod->uid, reason, explained ? warned->second.message : std::string()});
 }
 
 void Size(const Snapshot& in, const JobState& state, PodSets& pods, WaitReasons& why,

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/job/gpu_health.h"
 #include "common/job/rebuild.h"
 #include "common/job/registration.h"
 #include "common/job/stall.h"
@@ -135,6 +136,7 @@ struct SidecarFacts : job::Registration {
   std::optional<membership::RecoveryReport> report;  // its newest report
   std::vector<job::Stall> stalls;                    // tensors that wait for ranks
   Time stalls_at;                                    // when they were reported
+  std::vector<job::GpuHealth> failing_gpus;          // that its workers use
   // Since when a planned change has waited for a step to end: no worker of this pod has ended one
   // since.
   std::optional<Time> step_awaited_since;

@@ -232,7 +232,8 @@ SteadyTime Agent::NextWake() const {
 
 bool Agent::Ready() const {
   const ViewPtr& installed = membership_.installed();
-  return installed != nullptr && installed->train && table_.processes().AllInstalled(table_.view());
+  return installed != nullptr && installed->train &&
+         table_.processes().AllInstalled(table_.view()) && table_.gpus().Failing().empty();
 }
 
 nlohmann::json Agent::History() const { return history_.record().ToJson(); }
@@ -257,6 +258,7 @@ nlohmann::json Agent::Status() const {
   return StatusDocument({.options = options_,
                          .member = membership_.member(),
                          .processes = table_.processes(),
+                         .gpus = table_.gpus(),
                          .history = history_,
                          .exits = workers_.exits(),
                          .broken_links = peers_.BrokenLinks(),

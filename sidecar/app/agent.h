@@ -58,7 +58,7 @@ class Agent {
   bool Done() const { return membership_.done(); }
   int exit_code() const { return membership_.exit_code(); }
 
-  // All workers are in a view that trains.
+  // All workers are in a view that trains, and none of their GPUs fails.
   bool Ready() const;
   nlohmann::json Status() const;
   nlohmann::json History() const;

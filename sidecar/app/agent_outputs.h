@@ -12,6 +12,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "common/job/gpu_health.h"
 #include "common/job/stall.h"
 #include "common/job/worker_exit.h"
 #include "common/membership/member.h"
@@ -65,6 +66,7 @@ struct OperatorOutputs {
   std::function<void(bool able, std::chrono::milliseconds unable)> report_health;
   std::function<void(const membership::RecoveryReport&)> report_recovery;
   std::function<void(const std::vector<job::Stall>&)> report_stalls;
+  std::function<void(const std::vector<job::GpuHealth>&)> report_failing_gpus;
   // For how long a planned change has waited for the end of a step; 0: none waits any more.
   std::function<void(std::chrono::milliseconds awaited)> report_step_awaited;
 };

@@ -403,6 +403,7 @@ TEST(StatusDocumentTest, ShowsTheStateOfThePodAndItsWorkers) {
   StatusInput input{.options = options,
                     .member = parts.membership.member(),
                     .processes = parts.table.processes(),
+                    .gpus = parts.table.gpus(),
                     .history = parts.history,
                     .exits = exits,
                     .installed = nullptr};

@@ -99,6 +99,44 @@ TEST_F(AgentTest, ARankThatIsWaitedForIsShownAndReportedWhenItChanges) {
   EXPECT_EQ(agent_->Status()["stalls"], json::array());
 }
 
+TEST_F(AgentTest, AGpuThatFailsIsShownAndReportedToEveryOperator) {
+  StartWorker();
+  agent_->orders().OnViewDecided(FirstView());
+  agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->orders().OnConnection(true);
+  EXPECT_TRUE(agent_->Ready());
+  const auto tick = [&](const json& gpu) {
+    agent_->workers().OnFrame(2,
+                              {{"t", "ping"}, {"n", 1}, {"epoch", MakeEpoch(1, 1)}, {"gpu", gpu}});
+    agent_->Tick();
+  };
+  json gpu = {{"gpu", "0000:17:00.0"}, {"celsius", 61}, {"xids", {{"31", 2u}}}};
+  tick(gpu);
+  EXPECT_TRUE(agent_->Ready());
+  EXPECT_EQ(agent_->Status()["gpus"][0]["celsius"], 61);
+  EXPECT_TRUE(failing_gpus_.empty());
+  gpu["failing"] = "Xid 79";
+  tick(gpu);
+  gpu["celsius"] = 62;
+  tick(gpu);
+  tick("nonsense");
+  const std::string said = "GPU 0000:17:00.0 of worker 0 fails: Xid 79";
+  EXPECT_EQ(failing_gpus_, std::vector<std::string>{said}) << "the temperature is no news";
+  EXPECT_FALSE(agent_->Ready());
+  EXPECT_EQ(agent_->Status()["gpus"][0]["failing"], "Xid 79");
+  agent_->workers().OnFrame(1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 1}});
+  agent_->orders().OnConnection(false);
+  agent_->orders().OnConnection(true);
+  agent_->Tick();
+  EXPECT_EQ(failing_gpus_, (std::vector<std::string>{said, said}))
+      << "another one has not heard it, though the worker has ended of it";
+  const std::string text = metrics_.Text();
+  const std::string labels = R"({job_name="job",namespace="default",pod="p0",slot="0"} )";
+  for (const char* line : {"ringmaster_gpu_healthy", "ringmaster_gpu_throttled"})
+    EXPECT_NE(text.find(line + labels + "0"), std::string::npos) << text;
+  EXPECT_NE(text.find("ringmaster_gpu_temperature_celsius" + labels + "62"), std::string::npos);
+}
+
 TEST_F(AgentTest, APlannedChangeThatNoStepsEndLetsHappenIsReportedOnceThatLasts) {
   StartWorker();
   agent_->orders().OnViewDecided(FirstView());

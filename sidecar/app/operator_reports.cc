@@ -47,6 +47,12 @@ void OperatorReports::Stalls(const std::vector<job::Stall>& stalls) {
   outputs_.report_stalls(stalls);
 }
 
+void OperatorReports::FailingGpus(const std::vector<job::GpuHealth>& gpus) {
+  if (gpus == failing_gpus_) return;
+  failing_gpus_ = gpus;
+  outputs_.report_failing_gpus(gpus);
+}
+
 void OperatorReports::StepAwaited(bool awaited, bool connected, SteadyTime now) {
   if (!awaited) {
     awaited_since_.reset();

@@ -27,6 +27,8 @@ class OperatorReports {
   void Health(bool able, SteadyTime now);
   // Which ranks are waited for is reported when it changes, with how long by then.
   void Stalls(const std::vector<job::Stall>& stalls);
+  // The GPUs that fail are reported when there are others.
+  void FailingGpus(const std::vector<job::GpuHealth>& gpus);
   // Whether a planned change waits for the end of a step; reported when it lasts. An operator that
   // is not connected hears it later.
   void StepAwaited(bool awaited, bool connected, SteadyTime now);
@@ -34,6 +36,7 @@ class OperatorReports {
   void ForgetHealth() {
     able_.reset();
     stalls_.clear();
+    failing_gpus_.clear();
     awaited_reported_ = false;
   }
 
@@ -50,7 +53,8 @@ class OperatorReports {
   std::optional<membership::Candidate> readiness_;  // as it was reported
   std::optional<bool> able_;                        // as it was reported
   std::optional<SteadyTime> unable_since_;
-  std::vector<job::Stall> stalls_;  // as they were reported, but for how long
+  std::vector<job::Stall> stalls_;            // as they were reported, but for how long
+  std::vector<job::GpuHealth> failing_gpus_;  // as they were reported
   std::optional<SteadyTime> awaited_since_;
   bool awaited_reported_ = false;
 };

@@ -4,7 +4,9 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "common/logging/log.h"
 #include "sidecar/app/stalls.h"
 #include "sidecar/health/metrics.h"
 
@@ -26,6 +28,7 @@ void PodReporter::AfterEvents() {
 void PodReporter::Tick() {
   ReportHealth();
   ReportStalls();
+  ReportGpus();
   parts_.reports->StepAwaited(parts_.table->orders().awaits_boundary(), parts_.orders->connected(),
                               clock_.now());
 }
@@ -55,6 +58,18 @@ void PodReporter::ReportStalls() {
       StallsIn(parts_.membership->installed().get(), processes.all(), processes.slots());
   parts_.metrics->SetStalledTensors(CountTensors(stalls));
   if (parts_.orders->connected()) parts_.reports->Stalls(stalls);
+}
+
+void PodReporter::ReportGpus() {
+  for (const job::GpuHealth& gpu : parts_.table->gpus().All()) parts_.metrics->SetGpu(gpu);
+  const std::vector<job::GpuHealth> failing = parts_.table->gpus().Failing();
+  if (failing.size() > failing_logged_) {
+    for (const job::GpuHealth& gpu : failing)
+      spdlog::error("gpu fails slot={} gpu={} reason={}", gpu.slot, logging::Value(gpu.gpu),
+                    logging::Value(gpu.failing));
+    failing_logged_ = failing.size();
+  }
+  if (parts_.orders->connected()) parts_.reports->FailingGpus(failing);
 }
 
 void PodReporter::ReportReadiness() {

@@ -1,6 +1,6 @@
 // What this pod has to tell of itself again and again: to the operator whether its workers are
-// ready and able to train, which tensors they wait for, and that no first view came in time; to the
-// metrics whether it coordinates.
+// ready and able to train, which tensors they wait for, which of their GPUs fail, and that no first
+// view came in time; to the metrics whether it coordinates, and how its GPUs are.
 //
 // Each report looks at the parts as they are now; OperatorReports sends it where it is news. Thread
 // rule: the sidecar's loop only.
@@ -49,6 +49,7 @@ class PodReporter {
   void ReportReadiness();
   void ReportHealth();
   void ReportStalls();
+  void ReportGpus();
 
   const membership::Pod self_;
   const std::chrono::seconds init_timeout_;
@@ -56,6 +57,7 @@ class PodReporter {
   const PodReporterParts parts_;
   SteadyTime started_at_{};
   bool init_timeout_reported_ = false;
+  std::size_t failing_logged_ = 0;  // how many failing GPUs the log has
 };
 
 }  // namespace ringmaster::app

@@ -379,6 +379,9 @@ OperatorOutputs SidecarImpl::OperatorLink() {
   outputs.report_stalls = [this](const std::vector<job::Stall>& stalls) {
     if (operator_ != nullptr) operator_->ReportStalls(stalls);
   };
+  outputs.report_failing_gpus = [this](const std::vector<job::GpuHealth>& gpus) {
+    if (operator_ != nullptr) operator_->ReportFailingGpus(gpus);
+  };
   outputs.report_step_awaited = [this](std::chrono::milliseconds awaited) {
     if (operator_ != nullptr) operator_->ReportStepAwaited(awaited);
   };

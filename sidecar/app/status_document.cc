@@ -97,6 +97,7 @@ json StatusDocument(const StatusInput& in) {
        {"operatorConnected", in.operator_connected},
        {"progress", ProgressStatus(in)},
        {"stalls", job::ToJson(StallsIn(in.installed.get(), in.processes.all(), in.options.slots))},
+       {"gpus", job::ToJson(in.gpus.All())},
        {"historySince", in.history.record().since_unix_ms()},
        {"brokenLinks", std::move(links)},
        {"exits", std::move(exits)},

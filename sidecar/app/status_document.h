@@ -10,6 +10,7 @@
 #include "common/job/worker_exit.h"
 #include "common/membership/member.h"
 #include "sidecar/app/options.h"
+#include "sidecar/app/pod_gpus.h"
 #include "sidecar/app/ring_trouble.h"
 #include "sidecar/app/training_history.h"
 #include "sidecar/app/worker_processes.h"
@@ -20,6 +21,7 @@ struct StatusInput {
   const SidecarOptions& options;
   const membership::Member& member;
   const WorkerProcesses& processes;
+  const PodGpus& gpus;
   const TrainingHistory& history;
   const std::deque<job::WorkerExit>& exits;
   std::vector<BrokenLink> broken_links;

@@ -35,7 +35,8 @@ WorkerTable::WorkerTable(const WorkerTableOptions& options, WorkerTableCallbacks
       launcher_(callbacks_.send),
       orders_(options, &callbacks_, &processes_, &launcher_),
       watch_(&options_, &processes_, &launcher_),
-      timelines_(callbacks_.send) {}
+      timelines_(callbacks_.send),
+      gpus_(options.slots) {}
 
 // ---- From the link
 
@@ -155,6 +156,8 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
   const Epoch holds = fields::Unsigned(frame, "holds");  // in a `ping` or a `stopped`
   if (type == "ping") {
     worker->figures.TakePing(frame);
+    if (const json& gpu = fields::Member(frame, "gpu"); gpu.is_object())
+      gpus_.Take(worker->slot(), worker->identity.incarnation(), job::GpuHealthFromJson(gpu));
     callbacks_.send(worker->connection.id(), worker_link::PongFrame(fields::Integer(frame, "n")));
     // `rebuilt` says it sooner, but may be lost with a sidecar, and joiners don't send it.
     const Epoch ran = fields::Unsigned(frame, "ran");

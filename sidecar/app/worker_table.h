@@ -3,9 +3,9 @@
 //
 // It takes their frames. The parts keep the state: WorkerProcesses (which processes live, and what
 // they have said), LauncherPeer, WorkerOrders (what the membership wants of them), WorkerWatch
-// (which of them are silent) and WorkerTimelines (what they have done in the last seconds). No
-// sockets, no clock: frames go out by a function, time is handed in. Thread rule: the sidecar's
-// loop only. Callbacks may call back in.
+// (which of them are silent), PodGpus (the health of their GPUs) and WorkerTimelines (what they
+// have done in the last seconds). No sockets, no clock: frames go out by a function, time is handed
+// in. Thread rule: the sidecar's loop only. Callbacks may call back in.
 #pragma once
 
 #include <chrono>
@@ -15,6 +15,7 @@
 #include <string>
 
 #include "sidecar/app/launcher_peer.h"
+#include "sidecar/app/pod_gpus.h"
 #include "sidecar/app/worker_orders.h"
 #include "sidecar/app/worker_process.h"
 #include "sidecar/app/worker_processes.h"
@@ -45,6 +46,7 @@ class WorkerTable {
   LauncherPeer& launcher() { return launcher_; }
   const LauncherPeer& launcher() const { return launcher_; }
   const WorkerProcesses& processes() const { return processes_; }
+  const PodGpus& gpus() const { return gpus_; }
   WorkerTimelines& timelines() { return timelines_; }
   const PodView& view() const { return orders_.view(); }
 
@@ -64,6 +66,7 @@ class WorkerTable {
   WorkerOrders orders_;
   WorkerWatch watch_;
   WorkerTimelines timelines_;
+  PodGpus gpus_;
   Epoch ran_ = 0;
 };
 

@@ -83,6 +83,17 @@ TEST(Metrics, AreServedAsPrometheusReadsThem) {
       << "names without end must not eat the memory";
 }
 
+TEST(Metrics, OfAGpuXidsAreCountedByNumber) {
+  Metrics metrics("default", "digits", "digits-worker-0");
+  metrics.SetGpu({.slot = 1, .throttled = true, .celsius = 91, .xids = {{31, 2}}});
+  metrics.SetGpu({.slot = 1, .failing = "Xid 79", .xids = {{31, 3}, {79, 1}}});
+  const std::string text = metrics.Text();
+  for (const char* line : {"ringmaster_gpu_xids_total{", "slot=\"1\",xid=\"31\"} 3",
+                           "slot=\"1\",xid=\"79\"} 1", "ringmaster_gpu_temperature_celsius{"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+  EXPECT_NE(text.find("pod=\"digits-worker-0\",slot=\"1\"} 91"), std::string::npos) << text;
+}
+
 TEST(RebuildLog, KeepsTheLastThousand) {
   RebuildLog log;
   for (uint64_t epoch = 1; epoch <= RebuildLog::kKeep + 1; ++epoch) log.Add({.epoch = epoch});

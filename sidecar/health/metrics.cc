@@ -85,6 +85,26 @@ struct Metrics::Families {
                          .Help("Bytes of tensors in collectives that have run")
                          .Labels(labels)
                          .Register(registry)),
+        gpu_healthy(BuildGauge()
+                        .Name("ringmaster_gpu_healthy")
+                        .Help("0 once the GPU of the worker in this slot fails, else 1")
+                        .Labels(labels)
+                        .Register(registry)),
+        gpu_throttled(BuildGauge()
+                          .Name("ringmaster_gpu_throttled")
+                          .Help("1 while the hardware slows the GPU down to protect it")
+                          .Labels(labels)
+                          .Register(registry)),
+        gpu_celsius(BuildGauge()
+                        .Name("ringmaster_gpu_temperature_celsius")
+                        .Help("Temperature of the GPU of the worker in this slot")
+                        .Labels(labels)
+                        .Register(registry)),
+        gpu_xids(BuildCounter()
+                     .Name("ringmaster_gpu_xids_total")
+                     .Help("Errors of NVIDIA's driver on the GPU of this slot, by number")
+                     .Labels(labels)
+                     .Register(registry)),
         values(BuildGauge()
                    .Name("ringmaster_sidecar_reported_value")
                    .Help("What the training script reports, by name")
@@ -115,6 +135,8 @@ struct Metrics::Families {
   prometheus::Registry registry;
   prometheus::Gauge &epoch, &world_size, &step, &coordinator, &missed, &refused, &stalled;
   prometheus::Family<prometheus::Counter>&worker_seconds, &worker_state_seconds, &worker_bytes;
+  prometheus::Family<prometheus::Gauge>&gpu_healthy, &gpu_throttled, &gpu_celsius;
+  prometheus::Family<prometheus::Counter>& gpu_xids;
   prometheus::Family<prometheus::Gauge>& values;
   prometheus::Family<prometheus::Histogram>& rebuild_seconds;
   prometheus::Family<prometheus::Counter>& rebuilds;
@@ -172,6 +194,18 @@ void Metrics::SetTimes(int slot, const job::WorkerTimes& times) {
   known.waiting.Increment(added.waiting);
   known.running.Increment(added.running);
   known.bytes.Increment(static_cast<double>(added.bytes));
+}
+
+void Metrics::SetGpu(const job::GpuHealth& gpu) {
+  const std::string slot = std::to_string(gpu.slot);
+  families_->gpu_healthy.Add({{"slot", slot}}).Set(gpu.failing.empty() ? 1 : 0);
+  families_->gpu_throttled.Add({{"slot", slot}}).Set(gpu.throttled ? 1 : 0);
+  if (gpu.celsius) families_->gpu_celsius.Add({{"slot", slot}}).Set(*gpu.celsius);
+  for (const auto& [number, count] : gpu.xids) {
+    auto& counter = families_->gpu_xids.Add({{"slot", slot}, {"xid", std::to_string(number)}});
+    const double added = static_cast<double>(count) - counter.Value();
+    if (added > 0) counter.Increment(added);
+  }
 }
 
 void Metrics::SetValue(const std::string& name, double value) {

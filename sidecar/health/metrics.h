@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "common/job/gpu_health.h"
 #include "common/job/worker_times.h"
 
 namespace ringmaster::health {
@@ -26,6 +27,8 @@ class Metrics {
   void SetStalledTensors(int tensors);
   // Of the worker in this slot. By one thread.
   void SetTimes(int slot, const job::WorkerTimes& times);
+  // Of the GPU of the worker in this slot, whose Xids only become more. By one thread.
+  void SetGpu(const job::GpuHealth& gpu);
   void SetValue(const std::string& name, double value);  // what the script reports
   void ObserveRebuild(const std::string& phase, const std::string& reason, double seconds);
   void CountRebuild(const std::string& reason);

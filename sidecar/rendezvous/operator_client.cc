@@ -62,6 +62,9 @@ class GrpcOperatorClient final : public OperatorClient {
   void ReportStalls(const std::vector<job::Stall>& stalls) override {
     session_.ReportStalls(stalls);
   }
+  void ReportFailingGpus(const std::vector<job::GpuHealth>& gpus) override {
+    session_.ReportFailingGpus(gpus);
+  }
   void ReportStepAwaited(milliseconds awaited) override { session_.ReportStepAwaited(awaited); }
   void ReportRecovery(const std::string& report) override { session_.ReportRecovery(report); }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "common/job/gpu_health.h"
 #include "common/job/registration.h"
 #include "common/job/stall.h"
 #include "common/job/worker_exit.h"
@@ -39,10 +40,11 @@ class OperatorClient {
                           uint64_t step) = 0;
   virtual void ReportWorkerExit(const job::WorkerExit& exit) = 0;
   virtual void ReportFinished(uint64_t epoch) = 0;
-  // These four are not told again to another stream: `on_connection` asks for the first three, the
+  // These five are not told again to another stream: `on_connection` asks for the first four, the
   // operator for the last.
   virtual void ReportHealth(bool able, std::chrono::milliseconds unable) = 0;
   virtual void ReportStalls(const std::vector<job::Stall>& stalls) = 0;
+  virtual void ReportFailingGpus(const std::vector<job::GpuHealth>& gpus) = 0;
   virtual void ReportStepAwaited(std::chrono::milliseconds awaited) = 0;
   virtual void ReportRecovery(const std::string& report_json) = 0;
 

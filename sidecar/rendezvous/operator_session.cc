@@ -67,6 +67,12 @@ void OperatorSession::ReportStalls(const std::vector<job::Stall>& stalls) {
   Report(report, false);
 }
 
+void OperatorSession::ReportFailingGpus(const std::vector<job::GpuHealth>& gpus) {
+  v1::SidecarReport report;
+  report.mutable_failing_gpus()->set_gpus(job::ToJson(gpus).dump());
+  Report(report, false);
+}
+
 void OperatorSession::ReportStepAwaited(milliseconds awaited) {
   v1::SidecarReport report;
   report.mutable_step_awaited()->set_awaited_ms(awaited.count());

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/job/gpu_health.h"
 #include "common/job/registration.h"
 #include "common/job/stall.h"
 #include "common/job/worker_exit.h"
@@ -62,6 +63,7 @@ class OperatorSession {
   void ReportFinished(uint64_t epoch);
   void ReportHealth(bool able, std::chrono::milliseconds unable);
   void ReportStalls(const std::vector<job::Stall>& stalls);
+  void ReportFailingGpus(const std::vector<job::GpuHealth>& gpus);
   void ReportStepAwaited(std::chrono::milliseconds awaited);
   void ReportRecovery(const std::string& report_json);
 

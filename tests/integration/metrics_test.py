@@ -77,7 +77,8 @@ def check_names(run):
         return names(operator), set().union(*map(names, sidecars))
 
     of_sidecars = {name for name in DOCUMENTED if name.startswith("ringmaster_sidecar_")}
-    of_operator = DOCUMENTED - of_sidecars
+    of_gpus = {name for name in DOCUMENTED if name.startswith("ringmaster_gpu_")}  # gpu_health_test has them
+    of_operator = DOCUMENTED - of_sidecars - of_gpus
     # The operator counts a recovery some seconds after its last report.
     wait_for("every metric", lambda: served()[0] >= of_operator and served()[1] >= of_sidecars, alive=run.alive)
     assert served() == (of_operator, of_sidecars)

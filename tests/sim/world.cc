@@ -374,6 +374,9 @@ OperatorOutputs World::OperatorOf(int index) {
   outputs.report_stalls = [session](const std::vector<job::Stall>& stalls) {
     session().ReportStalls(stalls);
   };
+  outputs.report_failing_gpus = [session](const std::vector<job::GpuHealth>& gpus) {
+    session().ReportFailingGpus(gpus);
+  };
   outputs.report_step_awaited = [session](std::chrono::milliseconds awaited) {
     session().ReportStepAwaited(awaited);
   };

@@ -8,6 +8,7 @@ namespace ours = ringmaster::nccl;
 static_assert(ours::kCudaSuccess == cudaSuccess);
 static_assert(ours::kCudaMemoryAllocation == cudaErrorMemoryAllocation);
 static_assert(ours::kCudaNotReady == cudaErrorNotReady);
+static_assert(ours::kCudaNotSupported == cudaErrorNotSupported);
 static_assert(ours::kStreamNonBlocking == cudaStreamNonBlocking);
 static_assert(ours::kEventDisableTiming == cudaEventDisableTiming);
 static_assert(ours::kMemcpyDefault == cudaMemcpyDefault);

@@ -220,6 +220,11 @@ class FakeCuda : public CudaApi {
     (void)process_->UseCurrent();
     return kCudaSuccess;
   }
+  CudaResult DeviceGetPciBusId(int device, std::string* id) override {
+    if (device < 0 || device >= process_->devices_) return kInvalidDevice;
+    *id = "0000:" + std::to_string(10 + device) + ":00.0";
+    return kCudaSuccess;
+  }
   CudaResult ThreadExchangeStreamCaptureMode(int* mode) override {
     std::swap(*mode, capture_mode);
     return kCudaSuccess;

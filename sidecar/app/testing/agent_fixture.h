@@ -80,6 +80,9 @@ class AgentTest : public testing::Test {
     outputs.job_operator.report_stalls = [this](const std::vector<job::Stall>& stalls) {
       stalls_.push_back(stalls.empty() ? "none" : job::Describe(stalls[0]));
     };
+    outputs.job_operator.report_failing_gpus = [this](const std::vector<job::GpuHealth>& gpus) {
+      for (const job::GpuHealth& gpu : gpus) failing_gpus_.push_back(job::Describe(gpu));
+    };
     outputs.job_operator.report_step_awaited = [this](milliseconds awaited) {
       awaited_.push_back(awaited);
     };
@@ -190,6 +193,7 @@ class AgentTest : public testing::Test {
   std::map<uint64_t, std::string> errors_;  // by connection
   std::vector<job::WorkerExit> exits_;
   std::vector<std::string> stalls_;
+  std::vector<std::string> failing_gpus_;
   std::vector<milliseconds> awaited_;  // for how long the end of a step, as it was reported
   std::vector<std::pair<bool, milliseconds>> healths_;
   membership::RecoveryReport report_;

@@ -158,6 +158,7 @@ struct AgentParts {
       log.push_back(able ? "able" : "unable");
     };
     outputs.report_stalls = [](const std::vector<job::Stall>&) {};
+    outputs.report_failing_gpus = [](const std::vector<job::GpuHealth>&) {};
     outputs.report_step_awaited = [](std::chrono::milliseconds) {};
     outputs.report_recovery = [](const membership::RecoveryReport&) {};
     return outputs;

@@ -1,4 +1,5 @@
 // The CUDA runtime's C functions, as real_cuda.cc looks for them.
+#include <cstdio>
 #include <string>
 
 #include "collectives/nccl/fake/library/fake_library.h"
@@ -18,6 +19,12 @@ CudaResult cudaRuntimeGetVersion(int* version) {
 }
 CudaResult cudaGetDeviceCount(int* count) { return FakeLibraryCuda().GetDeviceCount(count); }
 CudaResult cudaSetDevice(int device) { return FakeLibraryCuda().SetDevice(device); }
+CudaResult cudaDeviceGetPCIBusId(char* id, int bytes, int device) {
+  std::string text;
+  const CudaResult result = FakeLibraryCuda().DeviceGetPciBusId(device, &text);
+  std::snprintf(id, static_cast<size_t>(bytes), "%s", text.c_str());
+  return result;
+}
 CudaResult cudaThreadExchangeStreamCaptureMode(int* mode) {
   return FakeLibraryCuda().ThreadExchangeStreamCaptureMode(mode);
 }
