@@ -118,8 +118,7 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
   planner::Decision decision = admission_.Plan(&*snapshot);
   if (GroupIsMissing(*snapshot)) decision.creates.clear();
   if (decision.status_first && !WriteStatus(*snapshot, object, &decision)) return false;
-  bool applied = applier_.Apply(*snapshot, decision) && kept;
-  applied = requests_->Apply(*snapshot, decision, {&backoff_, &events_}) && applied;
+  const bool applied = applier_.Apply(*snapshot, decision) && kept;
   if (!snapshot->creation_waits && backoff_.PodsArePaused(job)) {
     // What could not be made or let start leaves its room to others meanwhile. The next look asks
     // for the rest.
@@ -129,7 +128,8 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
   if (decision.delete_job) return applied;
   if (!decision.status_first && !WriteStatus(*snapshot, object, &decision)) return false;
   AfterStatus(*snapshot, decision);
-  return applied;
+  // Nothing of a job that trains waits for this.
+  return requests_->Apply(*snapshot, decision, {&backoff_, &events_}) && applied;
 }
 
 // Pods that name a group that is not there never start, so none is made before it.

@@ -8,7 +8,6 @@
 
 #include "common/logging/log.h"
 #include "operator/api/labels.h"
-#include "operator/api/scheduling_spec.h"
 #include "operator/controllers/node_affinity.h"
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/pod_identity.h"
@@ -97,7 +96,7 @@ std::optional<provisioning::Requests> ProvisioningRequests::Look(
   std::stable_sort(requests.own.begin(), requests.own.end(),
                    [](const auto& a, const auto& b) { return a.created < b.created; });
   if (HasEnoughNodes(snapshot) || WantsNoPods(snapshot)) return requests;
-  requests.digest = api::Digest(provisioning::TemplateOf(PodOf(job)));
+  requests.digest = provisioning::DigestOf(provisioning::TemplateOf(PodOf(job)));
   return requests;
 }
 

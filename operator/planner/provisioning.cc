@@ -58,13 +58,15 @@ struct Refusal {
 
 // nullopt: the request is still open, or capacity is booked.
 std::optional<Refusal> RefusalOf(const Snapshot& in, const RequestFacts& request) {
+  // The autoscaler's clock, or what it writes, may be wrong.
+  const Time since = request.since <= in.now ? request.since : request.created;
   switch (request.stage) {
     case RequestStage::kFailed:
-      return Refusal{request.since, "has failed: " + request.why};
+      return Refusal{since, "has failed: " + request.why};
     case RequestStage::kBookingExpired:
-      return Refusal{request.since, "has booked capacity for too short a time: " + request.why};
+      return Refusal{since, "has booked capacity for too short a time: " + request.why};
     case RequestStage::kCapacityRevoked:
-      return Refusal{request.since, "has lost its capacity: " + request.why};
+      return Refusal{since, "has lost its capacity: " + request.why};
     default:
       break;
   }

@@ -254,6 +254,12 @@ TEST_F(ProvisioningTest, WhatFailsIsTriedAgainMoreAndMoreRarelyButForEver) {
   }
 }
 
+TEST_F(ProvisioningTest, AnAutoscalerWhoseClockIsWrongIsAskedAgainAllTheSame) {
+  Has(RequestStage::kFailed).since = kNow + std::chrono::hours(1000);
+  world_.in.now = kNow + seconds(60);
+  EXPECT_TRUE(Plan(world_.in).request);
+}
+
 TEST_F(ProvisioningTest, AJobThatIsRefusedStartsWhereRoomAppears) {
   Has(RequestStage::kFailed);
   world_.in.gang_fit = scheduler::GangFit{.fit = 2};

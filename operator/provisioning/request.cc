@@ -164,6 +164,15 @@ Json TemplateOf(const Json& pod) {
   return {{"metadata", {{"labels", std::move(labels)}}}, {"spec", std::move(spec)}};
 }
 
+std::string DigestOf(Json pod_template) {
+  for (const char* list : {"containers", "initContainers"}) {
+    for (Json& container : pod_template["spec"][list]) {
+      if (container.is_object()) container.erase("image");
+    }
+  }
+  return api::Digest(pod_template);
+}
+
 Objects BuildObjects(const api::HorovodJob& job, const Requests& requests, const Wanted& wanted,
                      const Json& pod, const std::string& api_version, int valid_seconds) {
   const std::string name = NameOf(job, requests, wanted);

@@ -91,6 +91,9 @@ bool BringsOwnRequest(const api::HorovodJob& job);
 
 // The template of a pod: what the autoscaler needs to know of it.
 Json TemplateOf(const Json& pod);
+// Of a template, without its images: a newer operator brings newer ones of ours, and what was asked
+// for stays right.
+std::string DigestOf(Json pod_template);
 
 struct Objects {
   Json pod_template;  // a PodTemplate

@@ -123,6 +123,18 @@ TEST(RequestTest, AsksForThePodsByATemplateAndIsReadBack) {
   EXPECT_EQ(facts.class_name, kBestEffortAtomic);
 }
 
+TEST(RequestTest, WhatIsAskedForIsTheSameWhateverTheImagesAre) {
+  const auto digest = [](const char* image, const char* gpus) {
+    return DigestOf(TemplateOf({{"spec",
+                                 {{"containers",
+                                   {{{"name", "worker"},
+                                     {"image", image},
+                                     {"resources", {{"limits", {{"gpu", gpus}}}}}}}}}}}));
+  };
+  EXPECT_EQ(digest("a", "1"), digest("b", "1"));
+  EXPECT_NE(digest("a", "1"), digest("a", "2"));
+}
+
 TEST(RequestTest, OnlyTheSameWishHasTheSameName) {
   const auto name = [](const api::HorovodJob& job, const Requests& requests, const Wanted& wanted) {
     return BuildObjects(job, requests, wanted, Json::object(), "v", 1).request["metadata"]["name"];
