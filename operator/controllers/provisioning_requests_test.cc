@@ -160,5 +160,14 @@ TEST_F(ProvisioningRequestsTest, OfAJobThatHasItsNodesAreOnlyRead) {
   EXPECT_EQ(Look()->own.size(), 1u);
 }
 
+TEST(ProvisioningRequestVersionsTest, TheNewestIsPreferred) {
+  std::vector<std::string> versions;
+  for (const kube::Resource& version : ProvisioningRequestVersions()) {
+    versions.push_back(version.ApiVersion());
+  }
+  EXPECT_THAT(versions,
+              ::testing::ElementsAre("autoscaling.x-k8s.io/v1", "autoscaling.x-k8s.io/v1beta1"));
+}
+
 }  // namespace
 }  // namespace ringmaster::controllers
