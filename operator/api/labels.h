@@ -31,6 +31,12 @@ inline constexpr char kQueuePriorityLabel[] = "kueue.x-k8s.io/priority-class";
 // On a job's Workload: a digest of what it was built to ask for.
 inline constexpr char kWorkloadDigestAnnotation[] = "ringmaster.dev/workload-digest";
 
+// On a job's ProvisioningRequest: a digest of the template of its pods, the domain that they must
+// run in, and how often such a request was made.
+inline constexpr char kTemplateDigestAnnotation[] = "ringmaster.dev/template-digest";
+inline constexpr char kDomainAnnotation[] = "ringmaster.dev/domain";
+inline constexpr char kAttemptAnnotation[] = "ringmaster.dev/attempt";
+
 // On the pod of the operator that leads.
 inline constexpr char kLeaderLabel[] = "ringmaster.dev/leader";
 

@@ -10,6 +10,7 @@
 #include "operator/controllers/certificate_authority.h"
 #include "operator/controllers/job_controller.h"
 #include "operator/controllers/pod_groups.h"
+#include "operator/controllers/served_version.h"
 
 namespace ringmaster::app {
 namespace {
@@ -68,6 +69,7 @@ class App final : public OperatorApp {
     controller.kueue = options_.kueue;
     controller.node_calls = options_.node_calls;
     controller.nodes_within = options_.nodes_within;
+    controller.provisioning = FindProvisioningRequests(stop);
     controller.pod.shield = options_.node_calls.calls;
     controller.sync_timeout = options_.sync_timeout;
     controller.metrics = options_.metrics;
@@ -141,6 +143,18 @@ class App final : public OperatorApp {
                  objects->pod_groups       ? "PodGroup of " + objects->pod_groups->ApiVersion()
                  : options_.gang_admission ? "our own admission"
                                            : "nobody");
+  }
+
+  controllers::ProvisioningOptions FindProvisioningRequests(const std::stop_token& stop) {
+    controllers::ProvisioningOptions found{.within = options_.nodes_within};
+    if (options_.provisioning_class.empty() || !options_.gang_admission) return found;
+    found.class_name = options_.provisioning_class;
+    found.version = controllers::ServedVersion(*api_, controllers::ProvisioningRequestVersions(),
+                                               options_.watch_namespaces, stop);
+    spdlog::info("nodes are asked for by={}",
+                 found.version ? "ProvisioningRequest of " + found.version->ApiVersion()
+                               : "pods that stand Pending");
+    return found;
   }
 
   kube::Result<void> MakeIdentity(std::optional<tls::KeyPair>* authority) {

@@ -46,6 +46,8 @@ struct OperatorOptions {
   // controllers::JobControllerOptions.
   scheduler::NodeCallRules node_calls;
   std::chrono::seconds nodes_within{900};
+  // If the API server serves ProvisioningRequests, jobs call by them, of this class; empty: never.
+  std::string provisioning_class;
   std::string instance = "ringmaster-operator";  // reporting instance of events
   std::chrono::milliseconds sync_timeout{60'000};
   controllers::Metrics* metrics = nullptr;  // may be null; else it outlives the app

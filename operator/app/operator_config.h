@@ -25,7 +25,8 @@ struct OperatorConfig {
   bool gang_admission = true;
   std::string pod_groups = "Auto";  // or Never
   bool kueue = false;
-  std::string autoscaling = "None";      // or Pending
+  std::string autoscaling = "None";  // or Pending, or ProvisioningRequest
+  std::string autoscaling_class = "best-effort-atomic-scale-up.autoscaling.x-k8s.io";
   int autoscaling_after_seconds = 30;    // a job calls for nodes after waiting for room this long
   int autoscaling_within_seconds = 900;  // nodes have this long to appear
   int autoscaling_jobs = 4;              // so many jobs may wait for nodes at the same time

@@ -25,6 +25,8 @@ constexpr milliseconds kEndAnyway{4'500};
 // An operator waits without limit for what is missing in the cluster, and reports it.
 constexpr std::chrono::hours kForCaches{24 * 365};
 
+constexpr char kByRequests[] = "ProvisioningRequest";  // --autoscaling
+
 // Two processes must never share an identity: it contains the pod's uid, or a random text.
 std::string Identity(const ProcessIdentity& identity) {
   if (!identity.pod_name.empty()) {
@@ -165,6 +167,7 @@ void OperatorProcess::CheckRights() {
       .whole_cluster = config_.gang_admission,
       .pod_groups = config_.pod_groups == "Auto",
       .kueue = config_.kueue,
+      .provisioning_requests = config_.autoscaling == kByRequests && config_.gang_admission,
       .trust_node_deletion = config_.trust_node_deletion,
       .reviews = config_.metrics_secure || !config_.page_listen.empty(),
       .page = !config_.page_listen.empty(),
@@ -228,10 +231,11 @@ OperatorOptions OperatorProcess::AppOptions() const {
   options.gang_admission = config_.gang_admission;
   options.pod_groups = config_.pod_groups == "Auto";
   options.kueue = config_.kueue;
-  options.node_calls = {.calls = config_.autoscaling == "Pending",
+  options.node_calls = {.calls = config_.autoscaling != "None",
                         .after = seconds(config_.autoscaling_after_seconds),
                         .jobs_at_once = static_cast<std::size_t>(config_.autoscaling_jobs)};
   options.nodes_within = seconds(config_.autoscaling_within_seconds);
+  if (config_.autoscaling == kByRequests) options.provisioning_class = config_.autoscaling_class;
   options.trust_node_deletion = config_.trust_node_deletion;
   if (!config_.disruption_taints.empty()) {
     options.disruption_taints = Split(config_.disruption_taints, ',');

@@ -69,6 +69,14 @@ const std::vector<Rule>& PodGroupRules() {
   return kRules;
 }
 
+const std::vector<Rule>& ProvisioningRules() {
+  static const std::vector<Rule> kRules = {
+      {"autoscaling.x-k8s.io", "provisioningrequests", "", {"list", "watch", "create", "delete"}},
+      {"", "podtemplates", "", {"create", "delete"}},
+  };
+  return kRules;
+}
+
 const std::vector<Rule>& QueueRules() {
   static const std::vector<Rule> kRules = {
       {"kueue.x-k8s.io", "workloads", "", {"list", "watch", "create", "patch", "delete"}},
@@ -137,6 +145,7 @@ std::vector<Right> WantedRights(const RightsScope& scope) {
     if (scope.page) add(PageRules(), ns);
     if (scope.pod_groups) add(PodGroupRules(), ns);
     if (scope.kueue) add(QueueRules(), ns);
+    if (scope.provisioning_requests) add(ProvisioningRules(), ns);
   };
   if (scope.watch_namespaces.empty()) add_for_jobs("");
   for (const std::string& ns : scope.watch_namespaces) add_for_jobs(ns);

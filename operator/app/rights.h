@@ -30,6 +30,7 @@ struct RightsScope {
   bool whole_cluster = false;                 // it watches all nodes and pods
   bool pod_groups = false;                    // jobs may have Kubernetes PodGroups
   bool kueue = false;                         // jobs may name a Kueue queue
+  bool provisioning_requests = false;         // jobs may have ProvisioningRequests
   bool trust_node_deletion = false;
   bool reviews = false;  // it makes TokenReviews and SubjectAccessReviews
   bool page = false;

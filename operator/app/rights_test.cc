@@ -69,6 +69,9 @@ TEST(Rights, WhatOnlyASettingNeedsIsAskedForWithIt) {
   EXPECT_TRUE(MissingRights(&api, WantedRights({}), {}).empty());
   EXPECT_EQ(MissingRights(&api, WantedRights({.whole_cluster = true, .kueue = true}), {}).size(),
             1u);
+  api.denied = "create podtemplates/";
+  EXPECT_TRUE(MissingRights(&api, WantedRights({}), {}).empty());
+  EXPECT_EQ(MissingRights(&api, WantedRights({.provisioning_requests = true}), {}).size(), 1u);
   api.denied = "create tokenreviews/";
   EXPECT_TRUE(MissingRights(&api, WantedRights({}), {}).empty());
   EXPECT_EQ(MissingRights(&api, WantedRights({.reviews = true}), {}).size(), 1u);

@@ -77,17 +77,24 @@ std::vector<Setting> JobSettings() {
        "pods of a job start together or not at all (default: true)"},
       {.flag = "autoscaling",
        .field = &C::autoscaling,
-       .help = "how an autoscaler hears of jobs that wait for room: not at all, or by pods that "
-               "stand Pending",
-       .words = {"None", "Pending"}},
+       .help = "how an autoscaler hears of jobs that wait for room: not at all, by pods that "
+               "stand Pending, or by a ProvisioningRequest where the API server serves them (else "
+               "as Pending)",
+       .words = {"None", "Pending", "ProvisioningRequest"}},
+      {.flag = "autoscaling-class",
+       .field = &C::autoscaling_class,
+       .help = "with --autoscaling=ProvisioningRequest: class of the requests of jobs that name "
+               "none",
+       .rule = &kObjectNameText,
+       .required = true},
       {"autoscaling-after-seconds", &C::autoscaling_after_seconds,
-       "with --autoscaling=Pending: a job has waited for room for so long", 1, 86400},
+       "with --autoscaling: a job has waited for room for so long", 1, 86400},
       {"autoscaling-within-seconds", &C::autoscaling_within_seconds,
-       "with --autoscaling=Pending: where nodes for it have not come by then, its pods go and it "
+       "with --autoscaling: where nodes for it have not come by then, its pods go and it "
        "waits again",
        10, 86400},
       {"autoscaling-jobs", &C::autoscaling_jobs,
-       "with --autoscaling=Pending: so many jobs wait for nodes at a time", 1, 1000},
+       "with --autoscaling: so many jobs wait for nodes at a time", 1, 1000},
       {.flag = "pod-groups",
        .field = &C::pod_groups,
        .help = "whether the scheduler keeps the pods of a job together by a PodGroup, instead of "

@@ -28,6 +28,8 @@ Words WordsFor(Needed what) {
       return {"Pods", "pods whose gate is to be lifted"};
     case Needed::kRecord:
       return {"Record", "record (a ConfigMap)"};
+    case Needed::kRequests:
+      return {"Requests", "ProvisioningRequest or PodTemplate"};
     default:
       return {"Objects", "Service, Secret, PodDisruptionBudget or NetworkPolicy"};
   }

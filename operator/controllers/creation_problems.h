@@ -24,6 +24,7 @@ enum class Needed {
   kGates,  // removal of the gates of existing pods
   kRecord,
   kObjects,
+  kRequests,  // ProvisioningRequests
 };
 
 // What people read of the error, the same in the job's condition and in its event: what can't be

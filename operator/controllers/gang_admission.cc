@@ -128,6 +128,7 @@ std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
                                       .sizes = wishes.gang_sizes};
   const auto importance = ImportanceOf(job);
   request.calls_alone = job.status.times_given_back > 0;
+  request.may_call = wishes.may_call;
   if (importance) {
     request.priority = importance->priority;
   } else {

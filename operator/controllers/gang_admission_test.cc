@@ -407,6 +407,32 @@ TEST_F(GangAdmissionTest, AJobThatHasLackedRoomForLongCallsForNodes) {
   EXPECT_TRUE(admission.Plan(&snapshot_).admits.front().calls_for_nodes);
 }
 
+TEST_F(GangAdmissionTest, AJobThatWasRefusedNodesCallsAgainAfterAPause) {
+  GangAdmission admission(api_, &loop_, &pods_, {.gang_gate = true}, std::chrono::seconds(900));
+  loop_.SetNodeCallRules({.calls = true, .after = std::chrono::seconds(0), .jobs_at_once = 1});
+  Cpus(1);
+  MakeGated();
+  snapshot_.requests = provisioning::Requests{.class_name = "c", .digest = "d"};
+  loop_.Start();
+  ASSERT_TRUE(support::Until([&] { return admission.Plan(&snapshot_).request.has_value(); }));
+  EXPECT_EQ(admission.Plan(&snapshot_).request->count, 2);
+  snapshot_.requests->own = {{.name = "r",
+                              .class_name = "c",
+                              .count = 2,
+                              .digest = "d",
+                              .created = snapshot_.now,
+                              .stage = provisioning::RequestStage::kFailed,
+                              .since = snapshot_.now}};
+  ASSERT_TRUE(support::Until([&] {
+    (void)admission.Plan(&snapshot_);
+    return !snapshot_.gang_fit->calls_for_nodes;
+  })) << "others have their turn";
+  snapshot_.now += std::chrono::seconds(60);
+  ASSERT_TRUE(support::Until([&] { return admission.Plan(&snapshot_).request.has_value(); }));
+  loop_.Stop();
+  EXPECT_EQ(admission.Plan(&snapshot_).request->attempt, 2);
+}
+
 TEST_F(GangAdmissionTest, ASuspendedJobHoldsNothing) {
   Cpus(2);
   admission_.Plan(&snapshot_);

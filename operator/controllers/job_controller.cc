@@ -58,6 +58,8 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarRegistry
       child_objects_(MakeChildObjects()),
       job_queue_(api_, {options_.kueue, options_.watch_namespaces, options_.pod},
                  [this](const std::string& job) { queue_.Add(job); }),
+      requests_(api_, options_.provisioning, options_.watch_namespaces, options_.pod,
+                [this](const std::string& job) { queue_.Add(job); }),
       reconciler_(MakeReconciler()) {
   if (admission_ != nullptr) admission_->SetNodeCallRules(options_.node_calls);
 }
@@ -116,7 +118,8 @@ JobReconciler JobController::MakeReconciler() {
        .nodes = &nodes_,
        .admission = admission_.get(),
        .child_objects = child_objects_.get(),
-       .job_queue = &job_queue_},
+       .job_queue = &job_queue_,
+       .requests = &requests_},
       {.instance = options_.instance,
        .creation_backoff = options_.queue,
        .observer = {options_.disruption_taints, options_.preparation_patience, options_.clock},
@@ -159,6 +162,7 @@ kube::Result<void> JobController::Start(std::stop_token stop) {
   // answer, which may be a refusal, so that jobs in queues are not told that their state is
   // unknown.
   job_queue_.Start();
+  requests_.Start();
   if (admission_ != nullptr) nodes_.Start();
   if (auto synced = AwaitCaches(std::move(stop)); !synced) {
     Stop();
@@ -191,7 +195,7 @@ kube::Result<void> JobController::AwaitCaches(std::stop_token stop) {
     const auto missing =
         std::find_if(caches.begin(), caches.end(), [](const auto& cache) { return !cache.synced; });
     const bool all = missing == caches.end();
-    if (all && job_queue_.HasAnswer()) return {};
+    if (all && job_queue_.HasAnswer() && requests_.HasAnswer()) return {};
     if (stop.stop_requested()) return fail("stopped before the caches were there");
     if (std::chrono::steady_clock::now() >= end) {
       if (all) return {};
@@ -231,6 +235,7 @@ void JobController::Stop() {
   pods_.Stop();
   if (child_objects_ != nullptr) child_objects_->Stop();
   job_queue_.Stop();
+  requests_.Stop();
   nodes_.Stop();
   if (admission_ != nullptr) admission_->Stop();
 }

@@ -18,6 +18,7 @@
 #include "operator/controllers/jobs_by_node.h"
 #include "operator/controllers/node_watcher.h"
 #include "operator/controllers/pod_options.h"
+#include "operator/controllers/provisioning_requests.h"
 #include "operator/controllers/quorum_record_store.h"
 #include "operator/controllers/sidecar_registry.h"
 #include "operator/kube/kube_api.h"
@@ -42,6 +43,7 @@ struct JobControllerOptions {
   // long.
   scheduler::NodeCallRules node_calls;
   std::chrono::seconds nodes_within{900};
+  ProvisioningOptions provisioning;  // whether they call by ProvisioningRequests
   std::string instance = "ringmaster-operator";
   // Pods carry the finalizer that keeps them until their death is proven or doesn't matter.
   bool proof_finalizer = true;
@@ -110,6 +112,7 @@ class JobController {
   NodeWatcher nodes_;
   std::unique_ptr<ChildObjects> child_objects_;  // null on the local cluster
   JobQueue job_queue_;
+  ProvisioningRequests requests_;
   JobReconciler reconciler_;
   std::vector<std::jthread> threads_;
 };

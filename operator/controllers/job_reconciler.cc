@@ -44,6 +44,7 @@ JobReconciler::JobReconciler(std::shared_ptr<kube::KubeApi> api, const Surroundi
       jobs_(around.jobs),
       child_objects_(around.child_objects),
       job_queue_(around.job_queue),
+      requests_(around.requests),
       pod_groups_(options.pod_groups && around.child_objects != nullptr),
       events_(
           api, options.instance, around.pods,
@@ -111,6 +112,7 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
   snapshot->queue = std::move(in_queue.state);
   snapshot->grouped = pod_groups_ && MayUsePodGroup(*snapshot);
   const bool kept = KeepChildObjects(&*snapshot);
+  snapshot->requests = requests_->Look(*snapshot);
   if (in_queue.look_again) queue_->AddAfter(job.Key(), *in_queue.look_again);
   snapshot->creation_waits = backoff_.PodsArePaused(job);
   planner::Decision decision = admission_.Plan(&*snapshot);
@@ -126,7 +128,8 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
   if (decision.delete_job) return applied;
   if (!decision.status_first && !WriteStatus(*snapshot, object, &decision)) return false;
   AfterStatus(*snapshot, decision);
-  return applied;
+  // Nothing of a job that trains waits for this.
+  return requests_->Apply(*snapshot, decision, {&backoff_, &events_}) && applied;
 }
 
 // Pods that name a group that is not there never start, so none is made before it.

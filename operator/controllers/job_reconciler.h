@@ -17,6 +17,7 @@
 #include "operator/controllers/job_reader.h"
 #include "operator/controllers/job_state_cleaner.h"
 #include "operator/controllers/pod_releaser.h"
+#include "operator/controllers/provisioning_requests.h"
 #include "operator/controllers/status_writer.h"
 
 namespace ringmaster::controllers {
@@ -46,6 +47,7 @@ class JobReconciler {
     AdmissionLoop* admission = nullptr;     // null: no gang admission
     ChildObjects* child_objects = nullptr;  // null: none are kept
     JobQueue* job_queue = nullptr;
+    ProvisioningRequests* requests = nullptr;
   };
 
   JobReconciler(std::shared_ptr<kube::KubeApi> api, const Surroundings& around,
@@ -69,6 +71,7 @@ class JobReconciler {
   runtime::Informer* const jobs_;
   ChildObjects* const child_objects_;
   JobQueue* const job_queue_;
+  ProvisioningRequests* const requests_;
   const bool pod_groups_;
   JobReader reader_;
   EventWriter events_;

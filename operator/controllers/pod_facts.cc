@@ -79,6 +79,7 @@ void ReadMetadata(const Json& metadata, PodFacts* facts) {
   facts->admitted_at = api::ParseTime(fields::Text(annotations, api::kAdmittedAnnotation));
   facts->topology = fields::Text(annotations, api::kTopologyAnnotation);
   facts->calls_for_nodes = !fields::Text(annotations, api::kCallsForNodesAnnotation).empty();
+  facts->consumes = fields::Text(annotations, provisioning::kConsumeAnnotation);
   facts->shields = ReadShields(annotations);
   facts->http = fields::Text(annotations, api::kHttpAnnotation);
   facts->boot = fields::Text(annotations, api::kBootAnnotation);

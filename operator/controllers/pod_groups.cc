@@ -1,11 +1,8 @@
 #include "operator/controllers/pod_groups.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
+#include <utility>
 
-#include "common/logging/log.h"
-#include "common/sync/pause.h"
 #include "operator/api/labels.h"
 #include "operator/controllers/pod_identity.h"
 
@@ -22,45 +19,11 @@ const std::vector<kube::Resource>& PodGroupVersions() {
   return kVersions;
 }
 
-namespace {
-
-using Served = std::optional<kube::Resource>;
-
-kube::Result<void> MayList(kube::KubeApi& api, const kube::Resource& version,
-                           const std::vector<std::string>& namespaces) {
-  for (const std::string& ns : namespaces) {
-    const auto listed =
-        api.ListAll(version, ns, {.label_selector = "ringmaster.dev/none", .chunk = 1});
-    if (!listed) return tl::unexpected(listed.error());
-  }
-  return {};
-}
-
-kube::Result<Served> AskForPodGroups(kube::KubeApi& api,
-                                     const std::vector<std::string>& namespaces) {
-  for (const kube::Resource& version : PodGroupVersions()) {
-    const auto may = MayList(api, version, namespaces);
-    if (may) return version;
-    if (may.error().code != kube::ErrorCode::kNotFound) return tl::unexpected(may.error());
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
-Served ServedPodGroups(kube::KubeApi& api, std::vector<std::string> namespaces,
-                       const std::stop_token& stop, std::chrono::milliseconds pause) {
-  if (namespaces.empty()) namespaces.emplace_back();
-  for (int asking = 1;; ++asking) {
-    const kube::Result<Served> served = AskForPodGroups(api, namespaces);
-    if (served) return *served;
-    // A refusal may be temporary, except 403, which is about our rights.
-    const bool last = asking >= kAskings || served.error().http_status == 403;
-    spdlog::warn("PodGroups support not known asking_again={} error={}", !last,
-                 logging::Value(served.error().message));
-    if (last || stop.stop_requested()) return std::nullopt;
-    sync::Pause(stop, pause);
-  }
+std::optional<kube::Resource> ServedPodGroups(kube::KubeApi& api,
+                                              std::vector<std::string> namespaces,
+                                              const std::stop_token& stop,
+                                              std::chrono::milliseconds pause) {
+  return ServedVersion(api, PodGroupVersions(), std::move(namespaces), stop, pause);
 }
 
 std::string PodGroupName(const std::string& job, const std::string& uid) {

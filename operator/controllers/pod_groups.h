@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "operator/api/horovod_job.h"
+#include "operator/controllers/served_version.h"
 #include "operator/kube/kube_api.h"
 #include "operator/planner/snapshot.h"
 
@@ -19,10 +20,7 @@ namespace ringmaster::controllers {
 
 // The versions that this operator supports, the newest first.
 const std::vector<kube::Resource>& PodGroupVersions();
-// Returns the newest version that is served and that we may list in these namespaces (empty: in
-// all); nullopt if there is none, or if the API server has not answered clearly in `kAskings` tries
-// (it is busy, doesn't answer, or has refused the token). Waits `pause` between tries. Blocks.
-inline constexpr int kAskings = 10;
+// The newest of these versions that is served: see ServedVersion.
 std::optional<kube::Resource> ServedPodGroups(
     kube::KubeApi& api, std::vector<std::string> namespaces, const std::stop_token& stop,
     std::chrono::milliseconds pause = std::chrono::seconds(1));

@@ -142,6 +142,7 @@ PodWriter::Attempt PodWriter::Create(const api::HorovodJob& job, const planner::
   PutInDomain(pod, topology, create.domain);
   WriteAnnounced(pod, create.announced);
   if (options.shield && create.shielded) WriteShields(pod);
+  if (create.booking != nullptr) provisioning::Consume(*create.booking, &pod);
   if (create.of_queue != nullptr) kueue::Apply(*create.of_queue, &pod);
   auto created = api_->CreateWith(kube::Pods(), job.ns, pod, {.field_validation = "Strict"});
   if (!created) return NotCreated(job, create, created.error());
@@ -288,6 +289,7 @@ std::optional<kube::Error> PodWriter::Admit(const api::HorovodJob& job,
   if (pod.calls_for_nodes) {
     patch["metadata"]["annotations"][api::kCallsForNodesAnnotation] = "true";
   }
+  if (pod.booking != nullptr) provisioning::Consume(*pod.booking, &patch);
   // A patch replaces whole lists, so the pod's own terms are included.
   const Json& affinity = fields::At(*object, "/spec/affinity");
   if (!pod.domain.empty() && affinity.is_object()) patch["spec"]["affinity"] = affinity;

@@ -1,5 +1,6 @@
 #include "operator/controllers/pod_writer.h"
 
+#include "operator/controllers/pod_facts.h"
 #include "operator/controllers/testing/parts_fixture.h"
 
 namespace ringmaster::controllers {
@@ -182,6 +183,22 @@ TEST_F(PodWriterTest, APodThatCallsForNodesSaysSo) {
     EXPECT_EQ(Annotations(calls).contains(api::kCallsForNodesAnnotation), calls);
     EXPECT_TRUE(Annotations(calls).contains(api::kAdmittedAnnotation));
   }
+}
+
+TEST_F(PodWriterTest, APodForWhichCapacityIsBookedNamesTheRequest) {
+  const auto booking = std::make_shared<const provisioning::Booking>(
+      provisioning::Booking{.request = "digits-1", .class_name = "atomic", .pods = 2});
+  const Json pod = MakePod(0, {{"spec", {{"schedulingGates", {{{"name", api::kGangGate}}}}}}});
+  EXPECT_TRUE(writer_.AdmitAll(
+      job_, {{.name = MetaField(pod, "name"), .uid = MetaField(pod, "uid"), .booking = booking}}));
+  EXPECT_TRUE(writer_.CreateAll(
+      job_, {{.index = 1, .reason = "wanted", .granted = true, .booking = booking}}, 0, {}));
+  for (const int index : {0, 1}) {
+    EXPECT_EQ(Annotations(index)[provisioning::kConsumeAnnotation], "digits-1") << index;
+    EXPECT_EQ(Annotations(index)[provisioning::kClassAnnotation], "atomic") << index;
+    EXPECT_EQ(ReadPod(Pod(index)).consumes, "digits-1") << index;
+  }
+  EXPECT_TRUE(Annotations(0).contains(api::kAdmittedAnnotation));
 }
 
 TEST_F(PodWriterTest, WhoseGateGoesMayStartInItsDomainAlone) {

@@ -24,6 +24,8 @@ enum Index : size_t {
   kResourceFlavors,
   kWorkloadPriorityClasses,
   kPodGroups,
+  kPodTemplates,
+  kProvisioningRequests,
 };
 
 }  // namespace
@@ -49,6 +51,8 @@ const std::vector<Resource>& AllResources() {
       {"kueue.x-k8s.io", "v1beta2", "resourceflavors", "ResourceFlavor", false},
       {"kueue.x-k8s.io", "v1beta2", "workloadpriorityclasses", "WorkloadPriorityClass", false},
       {"scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", true},
+      {"", "v1", "podtemplates", "PodTemplate", true},
+      {"autoscaling.x-k8s.io", "v1", "provisioningrequests", "ProvisioningRequest", true},
   };
   return kAll;
 }
@@ -71,6 +75,8 @@ const Resource& Workloads() { return AllResources()[kWorkloads]; }
 const Resource& ResourceFlavors() { return AllResources()[kResourceFlavors]; }
 const Resource& WorkloadPriorityClasses() { return AllResources()[kWorkloadPriorityClasses]; }
 const Resource& PodGroups() { return AllResources()[kPodGroups]; }
+const Resource& PodTemplates() { return AllResources()[kPodTemplates]; }
+const Resource& ProvisioningRequests() { return AllResources()[kProvisioningRequests]; }
 
 const Resource* FindResource(std::string_view group, std::string_view version,
                              std::string_view plural) {

@@ -11,6 +11,11 @@ namespace ringmaster::kube {
 
 const std::vector<Resource>& AllResources();
 
+// What a ProvisioningRequest of cluster-autoscaler refers to, and the request in its newest
+// version.
+const Resource& PodTemplates();
+const Resource& ProvisioningRequests();
+
 // Null if the project doesn't know the resource.
 const Resource* FindResource(std::string_view group, std::string_view version,
                              std::string_view plural);

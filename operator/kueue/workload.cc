@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 
 #include "common/fields/fields.h"
 #include "operator/api/labels.h"
+#include "operator/api/scheduling_spec.h"
 
 namespace ringmaster::kueue {
 namespace {
@@ -14,37 +14,10 @@ namespace {
 // Kueue's own integrations write this label too: its tools find a job's Workload by it.
 constexpr char kUidLabel[] = "kueue.x-k8s.io/job-uid";
 
-// The fields of containers that count for quota, and those that an API server requires.
-Json Containers(const Json& list) {
-  Json kept = Json::array();
-  for (const Json& container : list) {
-    Json one = Json::object();
-    for (const char* field : {"name", "image", "resources", "restartPolicy"}) {
-      if (container.contains(field)) one[field] = container[field];
-    }
-    kept.push_back(std::move(one));
-  }
-  return kept;
-}
-
-// Keeps only the fields that decide what the pod takes and where it may go: the Workload must not
-// show the command and its secrets.
-Json PodTemplate(const Json& pod) {
-  const Json& from = fields::Object(pod, "spec");
-  Json spec = Json::object();
-  for (const char* field :
-       {"affinity", "nodeSelector", "overhead", "priorityClassName", "resourceClaims", "resources",
-        "runtimeClassName", "schedulerName", "tolerations", "topologySpreadConstraints"}) {
-    if (from.contains(field)) spec[field] = from[field];
-  }
-  spec["containers"] = Containers(fields::List(from, "containers"));
-  spec["initContainers"] = Containers(fields::List(from, "initContainers"));
-  spec["restartPolicy"] = "Never";
-  return {{"spec", std::move(spec)}};
-}
-
 Json PodSetOf(const api::HorovodJob& job, const Json& pod) {
-  Json set = {{"name", kPodSet}, {"count", job.WantedPods()}, {"template", PodTemplate(pod)}};
+  Json set = {{"name", kPodSet},
+              {"count", job.WantedPods()},
+              {"template", {{"spec", api::SchedulingSpec(pod)}}}};
   if (job.LeastPods() < job.WantedPods()) set["minCount"] = job.LeastPods();
   return set;
 }
@@ -56,16 +29,6 @@ void PutPriority(const Priority& priority, Json* spec) {
       {"group", priority.of_workloads ? kGroup : "scheduling.k8s.io"},
       {"kind", priority.of_workloads ? "WorkloadPriorityClass" : "PriorityClass"},
       {"name", priority.class_name}};
-}
-
-// FNV-1a, because its result is the same in every build. The API server and Kueue fill in defaults,
-// so a stored object can't be compared with what was written.
-std::string Digest(const Json& spec) {
-  std::uint64_t hash = 14695981039346656037ULL;
-  for (const char byte : spec.dump()) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
-  }
-  return fmt::format("{:016x}", hash);
 }
 
 const Json& Assignment(const Json& workload) {
@@ -150,7 +113,7 @@ Json BuildWorkload(const api::HorovodJob& job, const Json& pod,
              {{api::kManagedByLabel, api::kManagedBy},
               {api::kJobNameLabel, job.name},
               {kUidLabel, job.uid}}},
-            {"annotations", {{api::kWorkloadDigestAnnotation, Digest(spec)}}},
+            {"annotations", {{api::kWorkloadDigestAnnotation, api::Digest(spec)}}},
             {"ownerReferences", Json::array({{{"apiVersion", api::kApiVersion},
                                               {"kind", api::kKind},
                                               {"name", job.name},

@@ -18,6 +18,7 @@
 #include "operator/api/horovod_job.h"
 #include "operator/api/time.h"
 #include "operator/kueue/pod_changes.h"
+#include "operator/provisioning/request.h"
 #include "operator/scheduler/holding.h"
 #include "operator/scheduler/waiting_job.h"
 
@@ -39,6 +40,8 @@ struct PodCreate {
   std::string domain;
   // Changes by the admission of its queue; null: no queue.
   std::shared_ptr<const kueue::PodChanges> of_queue;
+  // It may use this capacity; null: none is booked for it.
+  std::shared_ptr<const provisioning::Booking> booking;
 };
 
 // Marks the pod, so that it continues to leave even if the operator restarts.
@@ -62,6 +65,13 @@ struct PodAdmit {
   std::string domain;  // as in PodCreate
   // Nothing is free: it stands Pending so that an autoscaler makes a node.
   bool calls_for_nodes = false;
+  std::shared_ptr<const provisioning::Booking> booking;  // as in PodCreate
+};
+
+// A ProvisioningRequest that is of no use any more.
+struct RequestDrop {
+  std::string name;
+  std::string uid;
 };
 
 struct PodAnnotate {
@@ -181,6 +191,9 @@ struct Decision {
   int least_creates = 0;
   std::vector<PodDelete> useless_alone;
   std::vector<PodRelease> releases;
+  // ProvisioningRequests: those that go, then the one that is made.
+  std::vector<RequestDrop> request_drops;
+  std::optional<provisioning::Wanted> request;
   bool delete_job = false;
   // Nothing else is done before `status` is written: who was told that all leave can't be called
   // back, and whoever decides next must know of it.
@@ -195,8 +208,10 @@ struct Decision {
   std::vector<int> gang_sizes;
   scheduler::GangState gang_state = scheduler::GangState::kWaits;
   Time in_line_since;
-  // Pods of the job, which has yet to start, stand Pending so that an autoscaler makes nodes.
+  // An autoscaler is asked for nodes for the job, which has yet to start: by pods that stand
+  // Pending, or by a ProvisioningRequest.
   bool calls_for_nodes = false;
+  bool may_call = true;  // false: an autoscaler has just refused it nodes
   // What the job could give to more important jobs; absent if it doesn't train. Its name and
   // priority are not set.
   std::optional<scheduler::Holding> holding;

@@ -96,18 +96,22 @@ std::vector<int> SizesOfUse(const Snapshot& in, const Candidates& candidates, bo
 }
 
 // Lets the first `count` candidates start; returns true if that is a growth.
-bool LetStart(const Snapshot& in, DecisionDraft& out, const Candidates& candidates, int count) {
+bool LetStart(const Snapshot& in, const PodSets& pods, DecisionDraft& out,
+              const Candidates& candidates, int count) {
   bool grew = false;
+  const auto booking = BookingOf(in, pods);
   const std::string domain = in.gang_fit ? in.gang_fit->domain : "";
   for (int i = 0; i < count; ++i) {
     const auto at = static_cast<std::size_t>(i);
     if (at < candidates.gated.size()) {
       out.admits.push_back({candidates.gated[at]->name, candidates.gated[at]->uid, domain});
+      if (booking != nullptr && i < booking->pods) out.admits.back().booking = booking;
       grew = grew || IsGrowth(in, candidates, at);
     } else {
       PodCreate& create = out.creates[at - candidates.gated.size()];
       create.granted = true;
       create.domain = domain;
+      if (booking != nullptr && i < booking->pods) create.booking = booking;
     }
   }
   return grew;
@@ -239,6 +243,7 @@ void Admit(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDr
   if (candidates.join_members) out.status.times_given_back = 0;
   SetShields(in, pods, out, candidates.join_members);
   ObserveNodeCalls(in, pods, why, out, candidates.join_members);
+  ObserveRequest(in, pods, why, out, candidates.join_members);
   // If pods did not find the nodes that were counted for them, the stored pods may differ from the
   // template: then pods are first created with a gate and counted as stored.
   const bool by_template = !in.gang_fit || out.status.times_given_back == 0;
@@ -246,7 +251,7 @@ void Admit(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDr
   if (candidates.size() == 0) return;
   if (!in.gang_fit) {
     // Free capacity is not tracked any more, so the gates of an earlier operator have to go.
-    (void)LetStart(in, out, candidates, static_cast<int>(candidates.size()));
+    (void)LetStart(in, pods, out, candidates, static_cast<int>(candidates.size()));
     return;
   }
   // Pods that can't be created or admitted now must not hold capacity that others could use, and
@@ -269,11 +274,13 @@ void Admit(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDr
   for (const int size : out.gang_sizes) {
     if (size <= in.gang_fit->fit) admitted = size;
   }
-  if (LetStart(in, out, candidates, admitted)) {
+  if (LetStart(in, pods, out, candidates, admitted)) {
     out.status.last_growth_time = api::FormatTime(in.now);
   }
   if (admitted == 0 && !out.gang_sizes.empty()) {
-    CallForNodes(in, why, out, candidates.gated, out.gang_sizes.front());
+    const int least = out.gang_sizes.front();
+    if (!in.requests) CallForNodes(in, why, out, candidates.gated, least);
+    if (in.requests) RequestNodes(in, pods, why, out, candidates.gated, least);
   }
   SetLeastCreates(in, pods, out, candidates, admitted);
   const std::size_t left = candidates.size() - static_cast<std::size_t>(admitted);

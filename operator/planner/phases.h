@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,17 @@ void CallForNodes(const Snapshot& in, WaitReasons& why, DecisionDraft& out,
 // Which pods do already. `has_members`: others of the job have its state.
 void ObserveNodeCalls(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out,
                       bool has_members);
+// A ProvisioningRequest for as many of the gated pods as the job needs to start is made, read, or
+// made anew; with booked capacity these pods may start.
+void RequestNodes(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out,
+                  const std::vector<const PodFacts*>& gated, int least);
+// Whether an existing request is still open; pods that rely on one that is not are taken off it.
+void ObserveRequest(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out,
+                    bool has_members);
+// Null: no capacity is booked for pods that may start now.
+std::shared_ptr<const provisioning::Booking> BookingOf(const Snapshot& in, const PodSets& pods);
+// Requests that are of no use any more go. `waits`: the job may have one.
+void DropRequests(const Snapshot& in, const PodSets& pods, DecisionDraft& out, bool waits);
 // Which new pods autoscalers are to leave where they are, and which they need not any more.
 void SetShields(const Snapshot& in, const PodSets& pods, DecisionDraft& out, bool has_members);
 void MakeView(const Snapshot& in, const JobState& state, const PodSets& pods, DecisionDraft& out);

@@ -73,7 +73,8 @@ Decision Plan(const Snapshot& snapshot) {
     out.status_first = !IsWrittenThatAllLeave(in, state);
   }
   if (state.gives_all) OfferAll(in, out);
-  if (!state.outcome.ended() && !state.suspended) {
+  const bool runs_on = !state.outcome.ended() && !state.suspended;
+  if (runs_on) {
     if (!GiveBack(in, state, pods, out)) {
       Size(in, state, pods, why, out);
       Admit(in, pods, why, out);
@@ -82,6 +83,7 @@ Decision Plan(const Snapshot& snapshot) {
     RecoverFromQuorumLoss(in, state, pods, stall, out);
     NotifySidecars(in, state, pods, out);
   }
+  DropRequests(in, pods, out, runs_on);
   Release(in, state, out);
   WriteStatus(in, state, pods, why, stall, out);
   return out;

@@ -19,6 +19,7 @@
 #include "operator/api/horovod_job.h"
 #include "operator/api/time.h"
 #include "operator/kueue/queue_state.h"
+#include "operator/provisioning/request.h"
 #include "operator/scheduler/gang_fit.h"
 #include "operator/scheduler/pod_demand.h"
 
@@ -63,6 +64,7 @@ struct PodFacts {
   std::optional<Time> admitted_at;  // annotation ringmaster.dev/admitted: when its gate was removed
   std::string topology;             // annotation ringmaster.dev/topology
   bool calls_for_nodes = false;     // annotation ringmaster.dev/calls-for-nodes
+  std::string consumes;             // the ProvisioningRequest that has booked its capacity
   // Annotations that the operator has set so that autoscalers don't move the pod.
   std::vector<std::string> shields;
   std::optional<Time> running_since;        // of the worker container
@@ -171,6 +173,8 @@ struct Snapshot {
   // How long pods may stand Pending for nodes that an autoscaler makes; absent: there is no
   // autoscaler.
   std::optional<std::chrono::seconds> nodes_within;
+  // Nodes are asked for by ProvisioningRequests; absent: by pods that stand Pending, if at all.
+  std::optional<provisioning::Requests> requests;
   // Pods of the job that should leave for more important jobs.
   std::vector<scheduler::PodDemand> demands;
   // The API server has refused pods of the job, and it is too early for another try.

@@ -77,12 +77,14 @@ void SetScheduled(const Snapshot& in, const JobState& state, const PodSets& pods
   const std::string reason = all                      ? "AllPodsScheduled"
                              : !why.leavers.empty()   ? "Preempting"
                              : !why.for_nodes.empty() ? "WaitingForNodes"
+                             : !why.no_nodes.empty()  ? "ProvisioningFailed"
                              : why.no_capacity        ? "WaitingForRoom"
                              : waiting.empty()        ? "WaitingForPods"
                                                       : "Unschedulable";
   std::string message = fmt::format("pods with a node: {} of {}", scheduled, state.wanted);
   if (!waiting.empty()) message += "; " + waiting.Text();
   if (!why.for_nodes.empty()) message += "; " + why.for_nodes;
+  if (!why.no_nodes.empty()) message += "; " + why.no_nodes;
   if (!why.gated_why.empty()) message += "; " + why.gated_why;
   if (!why.leavers.empty()) message += "; " + why.leavers;
   if (const std::string fewer = FewerByQueue(in); !fewer.empty()) message += "; " + fewer;
@@ -92,7 +94,8 @@ void SetScheduled(const Snapshot& in, const JobState& state, const PodSets& pods
   if (reason == "WaitingForNodes" && IsNews(in, "Scheduled", reason)) {
     out.AddEvent(false, reason, message);
   }
-  const bool trouble = reason == "Unschedulable" || reason == "WaitingForRoom";
+  const bool trouble =
+      reason == "Unschedulable" || reason == "WaitingForRoom" || reason == "ProvisioningFailed";
   if (trouble && IsNews(in, "Scheduled", reason)) out.AddEvent(true, reason, message);
   SetCondition(in, out, "Scheduled", all, reason, std::move(message));
 }

@@ -14,7 +14,8 @@ struct WaitReasons {
   std::string gated_why;     // why gated pods stay so; empty: none does
   std::string leavers;       // who makes room for it, for people; empty: nobody
   bool no_capacity = false;  // the nodes have no capacity left, that is
-  std::string for_nodes;     // which pods stand Pending for an autoscaler's nodes; empty: none
+  std::string for_nodes;     // how an autoscaler is asked for nodes; empty: it is not
+  std::string no_nodes;      // why the autoscaler makes none; empty: it has not refused
 };
 
 // Written by the recovery from quorum loss: what keeps the job from training that only a recovery

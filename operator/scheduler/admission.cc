@@ -81,6 +81,10 @@ GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>&
                        bool at_once) {
   const std::string job = request.job;
   WaitingJob& waiting = line_.Of(job);
+  if (waiting.request.may_call != request.may_call) {
+    waiting.request.may_call = request.may_call;
+    trigger_.Ask();
+  }
   // A pod that was created and has gone since then no longer holds its place.
   if (!grants_.HoldsAllOf(waiting) || !IsAsBefore(waiting, request, &capacity_.shapes())) {
     Replace(&waiting, std::move(request), started);

@@ -64,6 +64,10 @@ bool NodeCalls::Lacks(WaitingJob* waiting, Moment now) {
     return false;
   }
   if (!waiting->lacks_since) waiting->lacks_since = now;
+  if (!waiting->request.may_call) {
+    waiting->answer.calls_for_nodes = false;
+    return false;
+  }
   const Moment due = *waiting->lacks_since + rules_.after;
   if (now >= due) return true;
   look_again_ = std::min(look_again_.value_or(due), due);

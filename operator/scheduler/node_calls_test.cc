@@ -98,6 +98,23 @@ TEST_F(NodeCallsTest, AJobThatTrainsDoesNotCallForItsGrowth) {
   EXPECT_THAT(CallersAt(kLong), IsEmpty());
 }
 
+TEST_F(NodeCallsTest, AJobThatWasRefusedLeavesItsTurnToOthers) {
+  for (const char* job : {"a", "b"}) Ask(Request(job, 5));
+  (void)CallersAt(std::chrono::seconds(0));
+  ASSERT_THAT(CallersAt(kAfter), ElementsAre("ns/a"));
+  AdmissionRequest refused = Request("a", 5);
+  refused.may_call = false;
+  Ask(refused);
+  ASSERT_TRUE(admission_.IsPassDue());
+  EXPECT_THAT(CallersAt(kAfter), ElementsAre("ns/b"));
+  Ask(Request("a", 5));
+  EXPECT_THAT(CallersAt(kLong), ElementsAre("ns/b"));
+  refused = Request("b", 5);
+  refused.may_call = false;
+  Ask(refused);
+  EXPECT_THAT(CallersAt(kLong), ElementsAre("ns/a"));
+}
+
 TEST_F(NodeCallsTest, AsManyAsMayCallAtATimeAndTheOthersInTheirTurn) {
   for (const char* job : {"a", "b", "c"}) Ask(Request(job, 5));
   (void)CallersAt(std::chrono::seconds(0));

@@ -34,6 +34,7 @@ struct AdmissionRequest {
   bool preempts = false;  // it may take pods from less important jobs
   // Its pods have stood Pending in vain: when they do so again, no other job's pods do.
   bool calls_alone = false;
+  bool may_call = true;                           // false: an autoscaler has just refused it nodes
   Moment since;                                   // it has stood in line since then
   std::vector<std::shared_ptr<const Json>> pods;  // in the order in which they are granted
   Nearness near;

@@ -181,6 +181,14 @@ def test_what_the_operator_knows_by_itself_is_no_flag_and_what_is_set_is():
             "--trust-node-deletion", "--watch-namespaces=team-a"} <= set(args)
 
 
+def test_the_class_of_provisioning_requests_is_given_where_they_are_made():
+    args = operator_container(jobs={"autoscaling": {"mode": "ProvisioningRequest", "provisioningClass": "a.b"}})["args"]
+    assert {"--autoscaling=ProvisioningRequest", "--autoscaling-class=a.b"} <= set(args)
+    assert not [a for a in operator_container(jobs={"autoscaling": {"mode": "Pending"}})["args"] if a.startswith("--autoscaling-class")]
+    for wrong in ({"mode": "Off"}, {"mode": "ProvisioningRequest", "provisioningClass": "Any Class"}):
+        assert helm_template({"jobs": {"autoscaling": wrong}})[0] is None
+
+
 def test_what_flags_name_stands_before_them_in_the_environment():
     container = operator_container()
     names = {e["name"] for e in container["env"]}

@@ -27,7 +27,7 @@ def readme_table():
     rows = {}
     for line in (CHART / "README.md").read_text().splitlines():
         cells = [c.strip() for c in line.strip().strip("|").split("|")]
-        if len(cells) == 4 and cells[0] in ("jobs", "nodes", "trust", "gang", "kueue", "page", "reviews", "own", "uninstall"):
+        if len(cells) == 4 and cells[0] in ("jobs", "nodes", "trust", "gang", "requests", "kueue", "page", "reviews", "own", "uninstall"):
             group, resource = re.fullmatch(r"`([^`]*)` / `([^`]*)`", cells[1]).groups()
             assert cells[3], "what is %s for?" % cells[1]
             rows[(cells[0], "" if group == "core" else group, resource)] = \
@@ -69,6 +69,8 @@ def test_the_readme_says_of_each_right_what_it_is_for():
     want.update({("page", *key[1:]): verbs for key, verbs in page.items() if key not in secure})
     queues = rules(render(jobs={"kueue": True}))
     want.update({("kueue", *key[1:]): verbs for key, verbs in queues.items() if key not in rules(render())})
+    requests = rules(render(jobs={"autoscaling": {"mode": "ProvisioningRequest"}}))
+    want.update({("requests", *key[1:]): verbs for key, verbs in requests.items() if key not in rules(render())})
     want[("gang", "", "pods")] = rules(render(watchNamespaces=["team-a"]))[("cluster", "", "pods")]
     assert table == want
 
@@ -127,7 +129,8 @@ UNCALLED = {("ringmaster.dev", "horovodjobs/finalizers", "update")}
 
 def given_rights():
     """{(group, resource, verb)} with every setting that adds some."""
-    everything = render(nodes={"trustNodeDeletion": True}, metrics={"secure": True}, page={"enabled": True}, jobs={"kueue": True})
+    everything = render(nodes={"trustNodeDeletion": True}, metrics={"secure": True}, page={"enabled": True},
+                        jobs={"kueue": True, "autoscaling": {"mode": "ProvisioningRequest"}})
     return {(group, resource, verb) for (_, group, resource), verbs in rules(everything).items() for verb in verbs}
 
 
@@ -143,8 +146,9 @@ def test_the_operator_asks_for_the_rights_that_the_chart_gives():
 
 # Called by a name that is none of operator/kube/resources.cc (operator/app/access_review.cc).
 REVIEWS = {("authentication.k8s.io", "tokenreviews", "create"), ("authorization.k8s.io", "subjectaccessreviews", "create")}
-# Called in the version that is served (operator/controllers/pod_groups.cc).
-DISCOVERED = {("scheduling.k8s.io", "podgroups", verb) for verb in ("get", "list", "watch", "create", "patch")}
+# Called in the version that is served (operator/controllers/pod_groups.cc, provisioning_requests.cc).
+DISCOVERED = {("scheduling.k8s.io", "podgroups", verb) for verb in ("get", "list", "watch", "create", "patch")} | \
+    {("autoscaling.x-k8s.io", "provisioningrequests", verb) for verb in ("list", "watch", "create", "delete")}
 VERBS = {"Get": ["get"], "ListAll": ["list"], "List": ["list"], "Create": ["create"], "CreateWith": ["create"],
          "Update": ["update"], "Patch": ["patch"], "Delete": ["delete"]}
 
@@ -201,3 +205,9 @@ def test_secure_metrics_have_a_role_for_those_who_scrape_and_no_more():
     role = next(o for o in of_kind(render(**values), "ClusterRole") if o["metadata"]["name"].endswith(":metrics"))
     assert role["rules"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
     assert not [o for o in of_kind(render(), "ClusterRole") if o["metadata"]["name"].endswith(":metrics")]
+
+
+@pytest.mark.parametrize("values", [{"autoscaling": {"mode": "Pending"}}, {"gangAdmission": False, "autoscaling": {"mode": "ProvisioningRequest"}}])
+def test_who_makes_no_provisioning_requests_has_no_right_to(values):
+    given = rules(render(jobs=values))
+    assert not [key for key in given if key[2] in ("provisioningrequests", "podtemplates")]

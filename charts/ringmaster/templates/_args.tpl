@@ -37,6 +37,9 @@
 - --autoscaling-after-seconds={{ .Values.jobs.autoscaling.afterSeconds }}
 - --autoscaling-within-seconds={{ .Values.jobs.autoscaling.withinSeconds }}
 - --autoscaling-jobs={{ .Values.jobs.autoscaling.jobs }}
+{{- if eq .Values.jobs.autoscaling.mode "ProvisioningRequest" }}
+- --autoscaling-class={{ .Values.jobs.autoscaling.provisioningClass }}
+{{- end }}
 {{- end }}
 {{- if .Values.jobs.kueue }}
 - --kueue

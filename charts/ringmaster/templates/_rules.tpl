@@ -41,6 +41,14 @@
   resources: [podgroups]
   verbs: [get, list, watch, create, patch]
 {{- end }}
+{{- if and .Values.jobs.gangAdmission (eq .Values.jobs.autoscaling.mode "ProvisioningRequest") }}
+- apiGroups: [autoscaling.x-k8s.io]
+  resources: [provisioningrequests]
+  verbs: [list, watch, create, delete]
+- apiGroups: [""]
+  resources: [podtemplates]
+  verbs: [create, delete]
+{{- end }}
 {{- if .Values.jobs.kueue }}
 - apiGroups: [kueue.x-k8s.io]
   resources: [workloads]

@@ -265,7 +265,8 @@ Traits TraitsOf(const Resource& resource) {
   if (resource == kube::Nodes()) return {.status = true, .status_on_create = true};
   if (resource == kube::Namespaces() || resource == kube::Services()) return {.status = true};
   if (resource == kube::PodDisruptionBudgets() || resource == kube::HorovodJobs() ||
-      resource == kube::Workloads() || resource == kube::PodGroups()) {
+      resource == kube::Workloads() || resource == kube::PodGroups() ||
+      resource == kube::ProvisioningRequests()) {
     return {.status = true, .generation = true, .unconditional_update = false};
   }
   if (resource == kube::NetworkPolicies()) return {.generation = true};

@@ -1,0 +1,52 @@
+#include "operator/api/scheduling_spec.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+#include "common/fields/fields.h"
+
+namespace ringmaster::api {
+namespace {
+
+using Json = nlohmann::json;
+
+// The fields of containers that count for capacity, and those that an API server requires.
+Json Containers(const Json& list) {
+  Json kept = Json::array();
+  for (const Json& container : list) {
+    Json one = Json::object();
+    for (const char* field : {"name", "image", "resources", "restartPolicy"}) {
+      if (container.contains(field)) one[field] = container[field];
+    }
+    kept.push_back(std::move(one));
+  }
+  return kept;
+}
+
+}  // namespace
+
+Json SchedulingSpec(const Json& pod) {
+  const Json& from = fields::Object(pod, "spec");
+  Json spec = Json::object();
+  for (const char* field :
+       {"affinity", "nodeSelector", "overhead", "priorityClassName", "resourceClaims", "resources",
+        "runtimeClassName", "schedulerName", "tolerations", "topologySpreadConstraints"}) {
+    if (from.contains(field)) spec[field] = from[field];
+  }
+  spec["containers"] = Containers(fields::List(from, "containers"));
+  spec["initContainers"] = Containers(fields::List(from, "initContainers"));
+  spec["restartPolicy"] = "Never";
+  return spec;
+}
+
+// FNV-1a.
+std::string Digest(const Json& value) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const char byte : value.dump()) {
+    hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+}  // namespace ringmaster::api
