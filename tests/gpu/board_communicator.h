@@ -46,7 +46,9 @@ class BoardCommunicator : public Communicator {
     return Lacking();
   }
   Status Alltoallv(const void*, void*, std::span<const size_t>) override { return Lacking(); }
-  Status Subset(std::span<const int>, std::unique_ptr<Communicator>*) override { return Lacking(); }
+  Status Subset(std::span<const int>, int, std::unique_ptr<Communicator>*) override {
+    return Lacking();
+  }
   void Abort(const std::string&) override {}
   const char* PathTo(int) const override { return "shm"; }
   std::span<std::byte> ArenaBuffer(size_t) override { return {}; }

@@ -78,8 +78,10 @@ void World::LauncherFrame(int index, const json& frame) {
   const std::string type = frame["t"];
   Trace([&] { return pod.uid + " launcher <- " + frame.dump(); });
   if (type == "finish") {
+    const bool left = frame.value("left", false);
     if (!finishing_ && !pod.leaving) return Fail(pod.uid + " tells its launcher to finish");
-    if (!pod.launcher.shutdown.Finish()) return;
+    if (!finishing_ && !left) return Fail(pod.uid + " tells its launcher that the job finishes");
+    if (!pod.launcher.shutdown.Finish(left)) return;
     pod.launcher.slots.CloseIdle();
     pod.launcher.standby.Cancel();
     for (const Child& child : std::vector<Child>(pod.launcher.children)) {
@@ -342,7 +344,7 @@ void World::CheckLauncherEnd(int index) {
   const bool over = (launcher.slots.AllClosed() || !launcher.begun) && launcher.children.empty();
   if (!launcher.ending() || !over || std::exchange(launcher.ended, true)) return;
   Trace([&] { return pod.uid + " launcher ends"; });
-  pod.exit_code = launcher.shutdown.exit_code().value_or(0);
+  pod.exit_code = launcher.shutdown.FinalExitCode();
   if (launcher.stream != 0) CloseByProcess(launcher.stream);
   time_.After(random_.Between(5 * kMs, 300 * kMs), [this, index] {
     SimPod& ended = *pods_[index];
