@@ -27,7 +27,7 @@ class SidecarHandler {
   virtual nlohmann::json Hello() = 0;                     // the first frame of each connection
   virtual nlohmann::json PingFields() = 0;                // what a ping carries beside its number
   virtual void OnFrame(const nlohmann::json& frame) = 0;  // all but `pong`
-  virtual void OnFenced(const std::string& why) = 0;      // once
+  virtual void OnFenced(const std::string& why) = 0;      // once after each welcome
 };
 
 class SidecarClient {
