@@ -404,6 +404,32 @@ TEST_F(WorkerTest, AJoinerWhoseSidecarIsGoneForGoodSaysSo) {
   EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE) << status.message();
 }
 
+// A sidecar takes one that has said goodbye and hung up for lost, so the others go on without it.
+TEST_F(WorkerTest, AJoinerThatIsLetInWhenItsUserHasGivenUpHangsUp) {
+  float weight = 1;
+  engine::StateRegistry states[2];
+  for (auto& state : states) ASSERT_TRUE(state.Register("w", &weight, sizeof(weight)).ok());
+  auto member = StartOne(&states[0]);
+  sidecar_->Welcome(1, "joining");
+  std::unique_ptr<TrainingProcess> joiner;
+  ASSERT_TRUE(TrainingProcess::Start(Impatient(1), &states[1], std::nullopt, &joiner).ok());
+  EXPECT_EQ(joiner->Enter(TrainingProcess::Clock::now()).code(), RM_ERR_TIMEOUT);
+  sidecar_->Send(0, {{"t", "arm"}, {"epoch", epoch_}});
+  Status status;
+  std::thread user([&] { status = member->StepEnd(nullptr); });
+  const auto here = [&](const Json& f) { return f["epoch"] == epoch_; };
+  EXPECT_FALSE(sidecar_->Await(0, "boundary", here).is_null());
+  sidecar_->InstallView({0, 1}, "WorkerJoined", {0});
+  sidecar_->AwaitHeard(1, "bye", 1);
+  sidecar_->AwaitGone(1);
+  sidecar_->InstallView({0}, "WorkerLost", {0});
+  user.join();
+  EXPECT_TRUE(status.ok()) << status.message();
+  status = joiner->Enter(Soon());
+  EXPECT_EQ(status.code(), RM_ERR_TIMEOUT);
+  EXPECT_THAT(status.message(), testing::HasSubstr("had given up waiting"));
+}
+
 TEST_F(WorkerTest, InitWaitsForAsLongAsTheSidecarDoes) {
   engine::StateRegistry state;
   std::unique_ptr<TrainingProcess> worker;

@@ -45,16 +45,19 @@ void SidecarClient::Start() {
 }
 
 SidecarClient::~SidecarClient() {
-  queue_.Close();
-  eventfd_write(wake_, 1);
+  HangUp();
   if (thread_.joinable()) thread_.join();
-  connection_.Close();
   fork_guard::Disown(wake_);
   close(wake_);
 }
 
 void SidecarClient::Send(const nlohmann::json& frame) {
   queue_.Put(EncodeFrame(frame));
+  eventfd_write(wake_, 1);
+}
+
+void SidecarClient::HangUp() {
+  queue_.Close();
   eventfd_write(wake_, 1);
 }
 
@@ -72,7 +75,7 @@ void SidecarClient::Loop() {
     // Read before Act() takes the queued frames, so that none is left behind.
     const bool closing = queue_.closing();
     Act(now);
-    if (closing) return;
+    if (closing) return connection_.Close();
     AwaitEvents(now);
   }
 }

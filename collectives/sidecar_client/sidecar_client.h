@@ -45,6 +45,9 @@ class SidecarClient {
 
   // Kept until there is a connection, then sent in order.
   void Send(const nlohmann::json& frame);
+  // Sends what is queued, if that is possible at once, and ends the connection. There will be none
+  // any more, and the handler is not called again.
+  void HangUp();
   // The next ping is sent together with the next frames, and not at its time.
   void PingSoon() { ping_soon_ = true; }
   // Waits until the sidecar has answered a ping that was sent after everything that was queued

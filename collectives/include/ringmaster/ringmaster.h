@@ -76,7 +76,9 @@ RM_API int rm_is_joining(void);
  * job's state. For a worker that is in a view the call does nothing. A joiner that has registered
  * no state is not let in: it waits, whatever the timeout, until the job ends or begins anew.
  * RM_ERR_NO_STATE, RM_ERR_MISMATCH: the state that is registered here is not the job's.
- * RM_ERR_UNAVAILABLE: the sidecar has not been heard for 600 seconds.
+ * RM_ERR_UNAVAILABLE: the sidecar has not been heard for 600 seconds. After RM_ERR_TIMEOUT call it
+ * again: a worker that is let in while it doesn't wait here holds the others up, for 10 seconds,
+ * after which they go on without it, and every later call returns RM_ERR_TIMEOUT.
  *
  * A worker that was dropped (after a wrong suspicion, or while its sidecar was away) comes back by
  * this call, too. Its operations return RM_ERR_DROPPED until the call has returned, so that it
@@ -337,6 +339,8 @@ RM_API rm_status rm_state_unregister(const char* name);
  *   save: points *data at *bytes bytes, which stay valid until the next save or until the call in
  *     which it runs has returned. Returns 0 for success.
  *   load: returns 0 for success; anything else fails rm_enter with RM_ERR_INTERNAL.
+ *   A C++ exception that leaves one of them counts as such a failure (std::bad_alloc as
+ *   RM_ERR_OUT_OF_MEMORY).
  * RM_ERR_INVALID: only one of the two is given. */
 typedef int (*rm_state_save_fn)(void* user, const void** data, size_t* bytes);
 typedef int (*rm_state_load_fn)(void* user, const void* data, size_t bytes);
