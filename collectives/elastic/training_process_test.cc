@@ -197,6 +197,18 @@ TEST_F(WorkerTest, TellsWithEachPingWhichRankIsWaitedForAndForHowLong) {
   EXPECT_FALSE(sidecar_->Await(0, "ping", over).is_null());
 }
 
+TEST_F(WorkerTest, OfWhatAScriptReportsTheFirst64NamesAreToldWithTheirNewestValues) {
+  engine::StateRegistry state;
+  auto worker = StartOne(&state);
+  for (int i = 0; i < 1000; ++i) worker->Report("loss." + std::to_string(i), 1);
+  worker->Report("loss.63", 2);
+  const Json frame = sidecar_->Await(0, "ping", [](const Json& f) {
+    return f["values"].contains("loss.63") && f["values"]["loss.63"] == 2;
+  });
+  ASSERT_FALSE(frame.is_null());
+  EXPECT_EQ(frame["values"].size(), 64u);
+}
+
 TEST_F(WorkerTest, ReconnectsAfterTheSidecarHasStartedAgain) {
   engine::StateRegistry state;
   auto worker = StartOne(&state);

@@ -36,7 +36,7 @@ _view = None
 _workers = ()  # of _view, by rank
 _last_step = None
 _entered = False  # as a joiner, at the end of a step of the others
-_saved = None  # keeps the bytes that the library reads after `save` returned
+_saved = None  # keeps the bytes that the library reads until the call ends in which `save` ran
 _callback_error = errors.CallbackError()
 _c_callbacks = None
 
@@ -104,8 +104,11 @@ def enter(timeout=None):
 
 def enter_again(timeout=None):
     """After a WorkerDroppedError: blocks until this worker is let in, with the others' state."""
-    global _entered
-    call("rm_enter", _limit(timeout))
+    global _entered, _saved
+    try:
+        call("rm_enter", _limit(timeout))
+    finally:
+        _saved = None
     _entered = True
     _begin_step()
 
@@ -253,11 +256,17 @@ def step_workers():
 
 def end_step():
     """Ends a step (see docs/python.md). Planned joins and leaves happen here. Returns StepInfo."""
-    global _last_step
+    global _last_step, _saved
     info = _library.StepInfo()
-    call("rm_step_end", ctypes.byref(info))
+    try:
+        call("rm_step_end", ctypes.byref(info))
+    finally:
+        _saved = None
     _last_step = info
     _begin_step()
+    # An interrupt (Ctrl-C, a signal handler's sys.exit()) that fell into the save for a joiner. The
+    # step has ended all the same.
+    _callback_error.raise_kept()
     if info.old_size != info.new_size:
         for callback in list(_resize_callbacks):
             callback(info.old_size, info.new_size)
@@ -376,6 +385,7 @@ def _register_callbacks():
 
     def save(_user, data, size):
         global _saved
+        _saved = None  # before the next copy is made beside it
         _saved = save_state()
         data[0] = ctypes.cast(ctypes.c_char_p(_saved), ctypes.c_void_p)
         size[0] = len(_saved)

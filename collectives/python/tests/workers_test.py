@@ -46,6 +46,20 @@ def test_AStateThatCannotBePickledIsTheErrorOfTheJoinerAlone(job, tmp_path):
     assert says in log_of(one, 1, 2), one.logs()
 
 
+def test_AnInterruptThatFallsIntoTheSaveForAJoinerIsRaisedAtTheEndOfTheStep(job):
+    one = job("interrupted_save.py", 2, spares=[1])
+    one.wait_world([0, 1], step=3)
+    one.kill(1)
+    one.wait_world([0])
+    one.admit(1)
+    assert one.wait() == {(0, 1): 0, (1, 1): -9, (1, 2): 1}, one.logs()
+    assert "interrupted, and the step has ended" in log_of(one, 0, 1), one.logs()
+
+
+def test_AnOptimizerMadeInATrainingFunctionThatIsEnteredOnceIsRefused(passes):
+    passes("optimizer_in_place.py", 1)
+
+
 def test_ARootThatIsNoRankIsRefusedByEveryBroadcast(passes):
     passes("wrong_roots.py", 2)
 
