@@ -232,6 +232,12 @@ def test_TheGradientOfAGatherIsThatOfTheOwnRowsAlsoIfARankDiesMeanwhile(job, tmp
     assert all("its own rows" in log_of(one, slot, 1) for slot in (1, 2)), one.logs()
 
 
+def test_TheGradientOfAReducescatterIsOfThoseThatTookPartAlsoIfARankDiesMeanwhile(job, tmp_path):
+    one = job("gradients_moved.py", 3, str(tmp_path), COLLECTIVE="reducescatter")
+    assert one.wait() == {(0, 1): 0, (1, 1): 0, (2, 1): -9}, one.logs()
+    assert all("three took part" in log_of(one, slot, 1) for slot in (0, 1)), one.logs()
+
+
 @pytest.mark.parametrize("way", ["dropped", "raises", "group", "interrupted"])
 def test_WhatIsInFlightKeepsItsMemoryWhateverBecomesOfItsHandle(passes, way):
     passes("lets_go.py", 2, WAY=way)
