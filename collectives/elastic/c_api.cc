@@ -24,6 +24,7 @@ using ringmaster::elastic::Deadline;
 using ringmaster::elastic::Guarded;
 using ringmaster::elastic::LastError;
 using ringmaster::elastic::Library;
+using ringmaster::elastic::LimitOf;
 using ringmaster::elastic::NotInitialised;
 using ringmaster::elastic::TrainingProcess;
 using ringmaster::elastic::WorkerOptions;
@@ -40,7 +41,7 @@ int MembershipField(Field field, int otherwise) {
 void EndAtExit(int exit_status, void*);
 
 Status WakeUp(Library* g, double timeout_seconds) REQUIRES(g->init_mu) {
-  if (Status s = g->resting->Wake(Deadline(timeout_seconds, 600)); !s.ok()) return s;
+  if (Status s = g->resting->Wake(LimitOf(timeout_seconds)); !s.ok()) return s;
   ringmaster::sync::MutexLock lock(&g->mu);
   g->worker = std::move(g->resting);
   return {};
@@ -56,8 +57,7 @@ Status Initialise(double timeout_seconds) {
   options.timeline = &g.timeline;
   options.version = RINGMASTER_VERSION;
   std::unique_ptr<TrainingProcess> worker;
-  Status status =
-      TrainingProcess::Start(options, &g.state, Deadline(timeout_seconds, 600), &worker);
+  Status status = TrainingProcess::Start(options, &g.state, LimitOf(timeout_seconds), &worker);
   if (!status.ok()) return status;
   ringmaster::sync::MutexLock lock(&g.mu);
   g.worker = std::move(worker);
@@ -70,13 +70,13 @@ Status ShutDown(double timeout_seconds) {
   auto worker = CurrentWorker();
   if (!worker) return {};
   const bool agrees = worker->AgreesWithOthers();
-  const auto deadline = Deadline(timeout_seconds, 600);
-  Status status = worker->Shutdown(deadline);
+  const auto limit = LimitOf(timeout_seconds);
+  Status status = worker->Shutdown(limit);
   // After a timeout the shutdown may still be agreed on, and a process that was dropped has no part
   // in it: the worker stays as it is.
   if (status.code() == RM_ERR_TIMEOUT || status.code() == RM_ERR_DROPPED) return status;
-  const auto patience = Deadline(0, ringmaster::timeline::Timeline::kPatience.count());
-  if (Status written = g.timeline.Stop(std::min(deadline, patience)); !written.ok())
+  const auto patience = Deadline(ringmaster::timeline::Timeline::kPatience.count());
+  if (Status written = g.timeline.Stop(std::min(limit.value_or(patience), patience)); !written.ok())
     std::fprintf(stderr, "ringmaster: %s\n", written.message().c_str());
   if (status.ok() && agrees) {
     g.resting = worker;
@@ -97,7 +97,7 @@ void EndAtExit(int exit_status, void*) {
   Library& g = Library::Get();
   ringmaster::sync::MutexLock init(&g.init_mu);
   if (!g.resting) return;
-  const Status end = g.resting->Finish(Deadline(0, 10));
+  const Status end = g.resting->Finish(Deadline(10));
   if (end.code() != RM_ERR_DROPPED) return g.resting.reset();
   std::fprintf(stderr, "ringmaster: %s: started again\n", end.message().c_str());
   std::fflush(nullptr);
@@ -202,7 +202,7 @@ int rm_is_joining(void) {
 rm_status rm_enter(double timeout_seconds) {
   return Guarded([&]() -> Status {
     const auto worker = CurrentWorker();
-    return worker ? worker->Enter(Deadline(timeout_seconds, 600)) : NotInitialised();
+    return worker ? worker->Enter(LimitOf(timeout_seconds)) : NotInitialised();
   });
 }
 

@@ -227,7 +227,8 @@ rm_status rm_wait(rm_handle handle, double timeout_seconds) {
   return Guarded([&]() -> Status {
     const auto operation = Library::Get().handles.Find(handle);
     if (!operation) return {RM_ERR_INVALID, "handle " + std::to_string(handle) + " is unknown"};
-    if (!Await(*operation, Deadline(timeout_seconds, 1e9))) {
+    if (!Await(*operation,
+               LimitOf(timeout_seconds).value_or(TrainingProcess::Clock::time_point::max()))) {
       return {RM_ERR_TIMEOUT,
               "'" + operation->request.name + "' is not done before the deadline, and goes on"};
     }

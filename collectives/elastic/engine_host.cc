@@ -37,6 +37,7 @@ void EngineHost::Make(engine::EngineListener* listener) {
   options.has_state = true;
   options.fusion_bytes = options_.fusion_bytes;
   options.stall = options_.stall;
+  options.user_patience = std::min(options.user_patience, options_.patience);
   options.timeline = options_.timeline;
   // The device of a worker that takes part before it has a tensor of its own: the GPU that scripts
   // pick for its slot.

@@ -36,6 +36,9 @@ void EngineReports::OnRebuilt(const engine::RebuildTimes& times, uint64_t step, 
   frames_->Rebuilt(times, step, resumed);
 }
 
+// A worker that has said goodbye and hangs up counts as lost at once, although its process lives.
+void EngineReports::OnAbandoned(uint64_t) { frames_->HangUp(); }
+
 void EngineReports::OnShutDown(uint64_t epoch) {
   frames_->PingSoon();  // it carries the last step and values, and there may be no later ping
   rest_->Rests(epoch);

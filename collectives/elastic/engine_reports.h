@@ -29,6 +29,7 @@ class EngineReports : public engine::EngineListener {
   void OnSuspect(uint64_t epoch, int rank, const std::string& why) override;
   void OnBroken(uint64_t epoch, int rank, const std::string& why) override;
   void OnRebuilt(const engine::RebuildTimes& times, uint64_t step, uint64_t resumed) override;
+  void OnAbandoned(uint64_t epoch) override;
   void OnShutDown(uint64_t epoch) override;
   void OnStalls(const std::vector<job::Stall>& stalls, bool came) override;
 

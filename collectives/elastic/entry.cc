@@ -8,8 +8,14 @@ namespace {
 
 constexpr std::chrono::seconds kFencedPatience{30};
 constexpr std::chrono::milliseconds kLookAtRole{100};
+constexpr std::chrono::milliseconds kLookAtSidecar{1000};
 
 }  // namespace
+
+void Entry::Fence() {
+  fenced_ = true;
+  registration_->SidecarSilent(Clock::now() + patience_);
+}
 
 Status Entry::Await(engine::Engine* engine, Clock::time_point deadline) {
   Ask();
@@ -46,13 +52,26 @@ void Entry::Ask() {
 bool Entry::stateless() const { return registration_->role() == Role::kJoining && state_->empty(); }
 
 Status Entry::AwaitView(engine::Engine* engine, Clock::time_point deadline) const {
-  if (!fenced_) return engine->AwaitEntered(deadline);
+  if (!fenced_) return AwaitHeardView(engine, deadline);
   // A sidecar that was away for long may still count on this worker in the view that it has given
   // up: then nobody lets it in, and only another process can take its place.
   Status status = engine->AwaitEntered(std::min(deadline, Clock::now() + kFencedPatience));
   if (status.code() != RM_ERR_TIMEOUT) return status;
   if (fenced_) return {RM_ERR_DROPPED, "fenced, and not let in again since: start again"};
-  return engine->AwaitEntered(deadline);
+  return AwaitHeardView(engine, deadline);
+}
+
+// A wait without a deadline ends, too, when nobody is left that could end it: the sidecar has not
+// been heard for long.
+Status Entry::AwaitHeardView(engine::Engine* engine, Clock::time_point deadline) const {
+  Status status;
+  Clock::time_point now;
+  do {
+    now = Clock::now();
+    status = engine->AwaitEntered(std::min(deadline, now + kLookAtSidecar));
+    if (status.code() != RM_ERR_TIMEOUT || Clock::now() >= deadline) return status;
+  } while (now < registration_->silence_ends());
+  return {RM_ERR_UNAVAILABLE, kSidecarGone};
 }
 
 }  // namespace ringmaster::elastic

@@ -16,10 +16,13 @@ class Entry {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Entry(WorkerRegistration* registration, SidecarFrames* frames, const engine::StateRegistry* state)
-      : registration_(registration), frames_(frames), state_(state) {}
+  // `patience`: how long a sidecar that is not heard is waited for.
+  Entry(WorkerRegistration* registration, SidecarFrames* frames, const engine::StateRegistry* state,
+        std::chrono::milliseconds patience)
+      : registration_(registration), frames_(frames), state_(state), patience_(patience) {}
 
-  // Asks to be let into a view, and waits until the worker is in one.
+  // Asks to be let into a view, and waits until the worker is in one. RM_ERR_UNAVAILABLE: the
+  // sidecar is gone for good, as it seems.
   Status Await(engine::Engine* engine, Clock::time_point deadline);
   // Asks to take part in the beginning of the job, and waits for that. RM_ERR_TIMEOUT before the
   // deadline: the job has begun without this worker, which is a joiner now.
@@ -29,7 +32,7 @@ class Entry {
 
   // The sidecar was not heard for so long that the worker counts as dropped, until the sidecar
   // sends a view or calls the worker a joiner.
-  void Fence() { fenced_ = true; }
+  void Fence();
   void Unfence() { fenced_ = false; }
   bool fenced() const { return fenced_; }
 
@@ -38,10 +41,12 @@ class Entry {
   // The worker is a joiner whose script has registered no state that it could load.
   bool stateless() const;
   Status AwaitView(engine::Engine* engine, Clock::time_point deadline) const;
+  Status AwaitHeardView(engine::Engine* engine, Clock::time_point deadline) const;
 
   WorkerRegistration* const registration_;
   SidecarFrames* const frames_;
   const engine::StateRegistry* const state_;
+  const std::chrono::milliseconds patience_;
   std::atomic<bool> fenced_{false};
 };
 

@@ -35,6 +35,7 @@ class FixedWorldReports : public engine::EngineListener {
   void OnSuspect(uint64_t, int rank, const std::string& why) override;
   void OnBroken(uint64_t, int rank, const std::string& why) override;
   void OnRebuilt(const engine::RebuildTimes&, uint64_t, uint64_t) override {}
+  void OnAbandoned(uint64_t) override {}
   void OnShutDown(uint64_t) override {}
   void OnStalls(const std::vector<job::Stall>& stalls, bool came) override;
 

@@ -30,12 +30,16 @@ Status NotInitialised() {
   return {RM_ERR_SHUTDOWN, "rm_init has not been called, or rm_shutdown has"};
 }
 
-std::chrono::steady_clock::time_point Deadline(double seconds, double otherwise) {
+std::chrono::steady_clock::time_point Deadline(double seconds) {
   using Clock = std::chrono::steady_clock;
-  const double s = seconds > 0 ? seconds : otherwise;
-  if (!(s < 1e8)) return Clock::time_point::max();
+  if (!(seconds < 1e8)) return Clock::time_point::max();
   return Clock::now() +
-         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+TrainingProcess::Limit LimitOf(double seconds) {
+  if (!(seconds > 0)) return std::nullopt;
+  return Deadline(seconds);
 }
 
 rm_status Answer(const Status& status) {

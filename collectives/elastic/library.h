@@ -37,8 +37,10 @@ struct Library {
 // last error says so: locks may be held there for ever.
 std::shared_ptr<TrainingProcess> CurrentWorker();
 Status NotInitialised();
-// In `seconds` from now; in `otherwise` seconds if `seconds` is not positive.
-std::chrono::steady_clock::time_point Deadline(double seconds, double otherwise);
+// In `seconds` from now; for ever if they are too many for the clock.
+std::chrono::steady_clock::time_point Deadline(double seconds);
+// The same; no limit if `seconds` is not positive.
+TrainingProcess::Limit LimitOf(double seconds);
 
 // Makes `status` the calling thread's last error.
 rm_status Answer(const Status& status);

@@ -45,6 +45,9 @@ struct WorkerOptions {
   // sidecar.
   timeline::Timeline* timeline = nullptr;
   std::string version;
+  // Nor from there: for how long a call without a timeout of its own waits for those of whom
+  // nothing is heard. Under a sidecar that is the sidecar; elsewhere it is the other ranks.
+  std::chrono::milliseconds patience = std::chrono::seconds(600);
 };
 
 // RM_ERR_INVALID names the variable, its value and what is allowed.

@@ -7,10 +7,15 @@
 #include "common/worker_link/worker_frames.h"
 
 namespace ringmaster::elastic {
+namespace {
+
+constexpr size_t kMostNames = 64;
+
+}  // namespace
 
 void PingFacts::Report(const std::string& name, double value) {
   sync::MutexLock lock(&mu_);
-  values_[name] = value;
+  if (values_.size() < kMostNames || values_.contains(name)) values_[name] = value;
 }
 
 void PingFacts::SetStalls(const std::vector<job::Stall>& stalls, bool came,

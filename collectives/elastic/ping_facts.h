@@ -23,6 +23,7 @@ class PingFacts {
  public:
   using Clock = std::chrono::steady_clock;
 
+  // The first 64 names are kept, so that a ping stays small whatever the script reports.
   void Report(const std::string& name, double value);
   // Sets what the worker waits for from now on; each stall is written to stderr, too. `workers`: by
   // rank. `came`: if `stalls` is empty, whether that is because what was missing has come.

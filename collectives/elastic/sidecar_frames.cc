@@ -58,4 +58,9 @@ void SidecarFrames::TimelinePiece(uint64_t request, const std::string& text, boo
 
 void SidecarFrames::Bye() { Send(worker_link::ByeFrame("shutdown")); }
 
+void SidecarFrames::HangUp() {
+  Bye();
+  if (client_ != nullptr) client_->HangUp();
+}
+
 }  // namespace ringmaster::elastic

@@ -32,6 +32,8 @@ class SidecarFrames {
   // One of the texts that together answer the sidecar's request for the timeline.
   void TimelinePiece(uint64_t request, const std::string& text, bool last);
   void Bye();
+  // Says goodbye and ends the connection for good.
+  void HangUp();
   // The next ping is sent together with the next frames, and not at its time.
   void PingSoon();
 

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include "collectives/elastic/engine_reports.h"
 #include "collectives/elastic/entry.h"
@@ -30,9 +31,10 @@ class SidecarLink {
   // Passes on what the engine says to the sidecar.
   engine::EngineListener* reports() { return &reports_; }
   void Attach(engine::Engine* engine);
-  // Waits until the sidecar has said which role this worker has. RM_ERR_UNAVAILABLE: it has not by
-  // the deadline, mostly because there is no sidecar.
-  Status Start(Endpoint* endpoint, Clock::time_point deadline, Role* role);
+  // Waits until the sidecar has said which role this worker has, and a standby until it is
+  // promoted, for which there is no limit. RM_ERR_UNAVAILABLE: the limit has passed; without one,
+  // there was no connection to a sidecar when WorkerOptions::patience was over.
+  Status Start(Endpoint* endpoint, std::optional<Clock::time_point> limit, Role* role);
   // Says goodbye and closes the connection: before the engine ends.
   void Close();
 
@@ -59,7 +61,10 @@ class SidecarLink {
   void Finish();
 
  private:
+  Status AwaitRole(std::optional<Clock::time_point> limit, Role* role);
+
   const std::string socket_;
+  const std::chrono::milliseconds patience_;
   timeline::Timeline* const timeline_;  // null: there is none
   WorkerRegistration registration_;
   RestStatus rest_;

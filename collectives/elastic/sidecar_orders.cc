@@ -115,6 +115,7 @@ bool SidecarOrders::TakeRingKey(const nlohmann::json& frame) {
 }
 
 void SidecarOrders::OnPromoted(const nlohmann::json& frame) {
+  entry_->Unfence();
   engine_->PostDropped("promoted");
   engine_->ExpectMembership(ExpectedFrom(frame));
   registration_->Promoted(frame);

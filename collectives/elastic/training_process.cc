@@ -23,20 +23,25 @@ TrainingProcess::~TrainingProcess() {
 }
 
 Status TrainingProcess::Start(const WorkerOptions& options, engine::StateRegistry* state,
-                              Clock::time_point deadline, std::unique_ptr<TrainingProcess>* out) {
+                              Limit limit, std::unique_ptr<TrainingProcess>* out) {
   if (options.backend == BackendChoice::kNccl) {
     if (Status s = nccl::ThisMachinesGpu().Check(); !s.ok())
       return {s.code(), "rm_init: the job's collectives.backend is Nccl: " + s.message()};
   }
   std::unique_ptr<TrainingProcess> worker(new TrainingProcess(options, state));
-  Status status = worker->Begin(deadline);
+  Status status = worker->Begin(limit);
   if (status.ok()) *out = std::move(worker);
   return status;
 }
 
-Status TrainingProcess::Begin(Clock::time_point deadline) {
-  if (!options_.socket.empty()) return StartWithSidecar(deadline);
-  const Status status = StartWithoutSidecar(deadline);
+TrainingProcess::Clock::time_point TrainingProcess::DeadlineOf(Limit limit) const {
+  if (limit) return *limit;
+  return options_.socket.empty() ? Clock::now() + options_.patience : Clock::time_point::max();
+}
+
+Status TrainingProcess::Begin(Limit limit) {
+  if (!options_.socket.empty()) return StartWithSidecar(limit);
+  const Status status = StartWithoutSidecar(DeadlineOf(limit));
   return status.ok() ? status : Status(status.code(), "rm_init: " + status.message());
 }
 
@@ -49,16 +54,16 @@ Status TrainingProcess::StartWithoutSidecar(Clock::time_point deadline) {
   return {};
 }
 
-Status TrainingProcess::StartWithSidecar(Clock::time_point deadline) {
+Status TrainingProcess::StartWithSidecar(Limit limit) {
   if (Status s = host_.StartInJob(sidecar_.reports()); !s.ok()) return s;
   sidecar_.Attach(host_.engine());
   if (options_.keep_recent && options_.timeline != nullptr) options_.timeline->KeepRecent();
   Role role = Role::kUnknown;
-  if (Status s = sidecar_.Start(host_.endpoint(), deadline, &role); !s.ok()) return s;
+  if (Status s = sidecar_.Start(host_.endpoint(), limit, &role); !s.ok()) return s;
   // A worker may end at once of what its GPU has.
   facts_.gpu()->SetWake([this] { sidecar_.PingNow(); });
   if (role != Role::kBootstrap) return {};
-  const Status begun = sidecar_.AwaitBegin(deadline);
+  const Status begun = sidecar_.AwaitBegin(DeadlineOf(limit));
   if (begun.ok()) Entered();
   // If the job begins without this worker, the script goes on as a joiner's does, and registers its
   // state before it enters.
@@ -66,9 +71,9 @@ Status TrainingProcess::StartWithSidecar(Clock::time_point deadline) {
   return begun;
 }
 
-Status TrainingProcess::Enter(Clock::time_point deadline) {
+Status TrainingProcess::Enter(Limit limit) {
   if (info().entered) return {};
-  if (Status s = sidecar_.AwaitView(deadline); !s.ok()) return s;
+  if (Status s = sidecar_.AwaitView(DeadlineOf(limit)); !s.ok()) return s;
   Entered();
   return {};
 }
@@ -115,10 +120,11 @@ Status TrainingProcess::StepEnd(rm_step_info* info) {
   return {};
 }
 
-Status TrainingProcess::Shutdown(Clock::time_point deadline) {
+Status TrainingProcess::Shutdown(Limit limit) {
   if (info().dropped) return {RM_ERR_DROPPED, "the others go on without this worker"};
   // A worker that is in no view has nothing to agree on with anybody.
   if (!info().entered) return {};
+  const auto deadline = DeadlineOf(limit);
   Status status = host_.engine()->Shutdown(deadline);
   if (!status.ok()) return status;
   counted_sets_ = 0;
@@ -127,7 +133,7 @@ Status TrainingProcess::Shutdown(Clock::time_point deadline) {
   return status;
 }
 
-Status TrainingProcess::Wake(Clock::time_point deadline) {
+Status TrainingProcess::Wake(Limit limit) {
   if (!options_.socket.empty() && !sidecar_.may_rest()) {
     return {RM_ERR_SHUTDOWN,
             "rm_init: all ranks have shut this job down, and its sidecars are of a version for "
@@ -136,6 +142,7 @@ Status TrainingProcess::Wake(Clock::time_point deadline) {
   }
   // From here on this process counts as training again: its end would be a fault.
   sidecar_.Wakes();
+  const auto deadline = DeadlineOf(limit);
   Status status = host_.engine()->Wake(deadline);
   // Without a sidecar nobody tells a worker how the others have ended: it only sees them go.
   const bool gone = options_.socket.empty() && status.code() == RM_ERR_INTERNAL;

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "collectives/elastic/device_check.h"
@@ -27,16 +28,21 @@ namespace ringmaster::elastic {
 class TrainingProcess {
  public:
   using Clock = std::chrono::steady_clock;
+  // Until when a call waits. None: its caller names no time. Under a sidecar the call then waits
+  // for as long as the job goes on, because a step, an evaluation or the job's own limit may be of
+  // any length; the sidecar ends the wait, or its silence does. Where there is no sidecar nobody
+  // would, so WorkerOptions::patience does.
+  using Limit = std::optional<Clock::time_point>;
 
   // Starts this worker. Returns when a bootstrapping worker is in the first view, or is a joiner
   // because the job has begun without it; when the sidecar has said that the worker is a joiner;
   // when a standby is promoted; or when all processes that an MPI launcher has started are here.
-  static Status Start(const WorkerOptions& options, engine::StateRegistry* state,
-                      Clock::time_point deadline, std::unique_ptr<TrainingProcess>* out);
+  static Status Start(const WorkerOptions& options, engine::StateRegistry* state, Limit limit,
+                      std::unique_ptr<TrainingProcess>* out);
   ~TrainingProcess();
 
   // Lets a joiner into a view; does nothing for a worker that is in one.
-  Status Enter(Clock::time_point deadline);
+  Status Enter(Limit limit);
   // Called first by every collective: lets a joiner enter.
   Status EnsureEntered();
   Status Submit(const std::shared_ptr<engine::Operation>& operation) {
@@ -47,12 +53,12 @@ class TrainingProcess {
   Status StepEnd(rm_step_info* info);
   // All ranks of the view agree on the shutdown. This worker then rests, if there are others: it
   // stays in the view until the script begins again or the process ends.
-  Status Shutdown(Clock::time_point deadline);
+  Status Shutdown(Limit limit);
   // Whether there are other ranks, or could be, with which a shutdown has to be agreed on.
   bool AgreesWithOthers() const { return host_.endpoint() != nullptr && info().entered; }
   // Ends the rest: all ranks agree to begin again. RM_ERR_SHUTDOWN: the job is over, and there is
   // no way back.
-  Status Wake(Clock::time_point deadline);
+  Status Wake(Limit limit);
   // The process of a worker that rests is about to end with success. RM_ERR_DROPPED: others may
   // have begun again without it.
   Status Finish(Clock::time_point deadline);
@@ -70,8 +76,9 @@ class TrainingProcess {
 
  private:
   TrainingProcess(const WorkerOptions& options, engine::StateRegistry* state);
-  Status Begin(Clock::time_point deadline);
-  Status StartWithSidecar(Clock::time_point deadline);
+  Clock::time_point DeadlineOf(Limit limit) const;
+  Status Begin(Limit limit);
+  Status StartWithSidecar(Limit limit);
   Status StartWithoutSidecar(Clock::time_point deadline);
   // The worker is in a view. Its first step counts changes from this one.
   void Entered();

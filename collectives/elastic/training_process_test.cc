@@ -45,6 +45,16 @@ class WorkerTest : public testing::Test {
     if (slot == 0) options.timeline = &timeline_;
     return options;
   }
+  // Of a worker whose calls would end at once if nobody but the clock ended them.
+  WorkerOptions Impatient(int slot) {
+    WorkerOptions options = Options(slot);
+    options.patience = std::chrono::milliseconds(50);
+    return options;
+  }
+  // Until so much time has passed that a call of an impatient worker would have ended.
+  void AwaitLongTime(int slot) {
+    sidecar_->AwaitHeard(slot, "ping", sidecar_->heard(slot, "ping") + 10);
+  }
   std::unique_ptr<TrainingProcess> StartOne(engine::StateRegistry* state) {
     std::unique_ptr<TrainingProcess> worker;
     std::thread starts([&] {
@@ -185,6 +195,18 @@ TEST_F(WorkerTest, TellsWithEachPingWhichRankIsWaitedForAndForHowLong) {
   for (const auto& operation : {early, late}) EXPECT_TRUE(operation->WaitUntil(Soon()));
   const auto over = [&](const Json& f) { return f["n"] > last["n"] && !f.contains("stalls"); };
   EXPECT_FALSE(sidecar_->Await(0, "ping", over).is_null());
+}
+
+TEST_F(WorkerTest, OfWhatAScriptReportsTheFirst64NamesAreToldWithTheirNewestValues) {
+  engine::StateRegistry state;
+  auto worker = StartOne(&state);
+  for (int i = 0; i < 1000; ++i) worker->Report("loss." + std::to_string(i), 1);
+  worker->Report("loss.63", 2);
+  const Json frame = sidecar_->Await(0, "ping", [](const Json& f) {
+    return f["values"].contains("loss.63") && f["values"]["loss.63"] == 2;
+  });
+  ASSERT_FALSE(frame.is_null());
+  EXPECT_EQ(frame["values"].size(), 64u);
 }
 
 TEST_F(WorkerTest, ReconnectsAfterTheSidecarHasStartedAgain) {
@@ -360,6 +382,172 @@ TEST_F(WorkerTest, WithoutASidecarInitSaysWhatItCouldNotReach) {
       options, &state, TrainingProcess::Clock::now() + std::chrono::milliseconds(100), &worker);
   EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE);
   EXPECT_THAT(status.message(), testing::HasSubstr(options.socket));
+}
+
+TEST_F(WorkerTest, AJoinerWaitsForAsLongAsTheStepOfTheOthersTakes) {
+  sidecar_->Welcome(0, "joining");
+  engine::StateRegistry state;
+  float weight = 1;
+  ASSERT_TRUE(state.Register("w", &weight, sizeof(weight)).ok());
+  std::unique_ptr<TrainingProcess> worker;
+  ASSERT_TRUE(TrainingProcess::Start(Impatient(0), &state, std::nullopt, &worker).ok());
+  Status status;
+  std::thread user([&] { status = worker->Enter(std::nullopt); });
+  sidecar_->AwaitHeard(0, "enter", 1);
+  AwaitLongTime(0);
+  sidecar_->Send(0, {{"t", "left"}, {"epoch", 1}, {"reason", "the end"}});
+  user.join();
+  EXPECT_EQ(status.code(), RM_ERR_LEFT) << status.message();
+}
+
+TEST_F(WorkerTest, AJoinerWhoseSidecarIsGoneForGoodSaysSo) {
+  sidecar_->SetFence(200);
+  sidecar_->Welcome(0, "joining");
+  engine::StateRegistry state;
+  float weight = 1;
+  ASSERT_TRUE(state.Register("w", &weight, sizeof(weight)).ok());
+  std::unique_ptr<TrainingProcess> worker;
+  ASSERT_TRUE(TrainingProcess::Start(Impatient(0), &state, std::nullopt, &worker).ok());
+  Status status;
+  std::thread user([&] { status = worker->Enter(std::nullopt); });
+  sidecar_->AwaitHeard(0, "enter", 1);
+  sidecar_->AnswerPings(false);
+  user.join();
+  EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE) << status.message();
+}
+
+// A sidecar takes one that has said goodbye and hung up for lost, so the others go on without it.
+TEST_F(WorkerTest, AJoinerThatIsLetInWhenItsUserHasGivenUpHangsUp) {
+  float weight = 1;
+  engine::StateRegistry states[2];
+  for (auto& state : states) ASSERT_TRUE(state.Register("w", &weight, sizeof(weight)).ok());
+  auto member = StartOne(&states[0]);
+  sidecar_->Welcome(1, "joining");
+  std::unique_ptr<TrainingProcess> joiner;
+  ASSERT_TRUE(TrainingProcess::Start(Impatient(1), &states[1], std::nullopt, &joiner).ok());
+  EXPECT_EQ(joiner->Enter(TrainingProcess::Clock::now()).code(), RM_ERR_TIMEOUT);
+  sidecar_->Send(0, {{"t", "arm"}, {"epoch", epoch_}});
+  Status status;
+  std::thread user([&] { status = member->StepEnd(nullptr); });
+  const auto here = [&](const Json& f) { return f["epoch"] == epoch_; };
+  EXPECT_FALSE(sidecar_->Await(0, "boundary", here).is_null());
+  sidecar_->InstallView({0, 1}, "WorkerJoined", {0});
+  sidecar_->AwaitHeard(1, "bye", 1);
+  sidecar_->AwaitGone(1);
+  sidecar_->InstallView({0}, "WorkerLost", {0});
+  user.join();
+  EXPECT_TRUE(status.ok()) << status.message();
+  status = joiner->Enter(Soon());
+  EXPECT_EQ(status.code(), RM_ERR_TIMEOUT);
+  EXPECT_THAT(status.message(), testing::HasSubstr("had given up waiting"));
+}
+
+TEST_F(WorkerTest, InitWaitsForAsLongAsTheSidecarDoes) {
+  engine::StateRegistry state;
+  std::unique_ptr<TrainingProcess> worker;
+  Status status;
+  std::thread starts(
+      [&] { status = TrainingProcess::Start(Impatient(0), &state, std::nullopt, &worker); });
+  sidecar_->AwaitHeard(0, "enter", 1);
+  AwaitLongTime(0);
+  sidecar_->Send(0, {{"t", "error"}, {"message", "slot 3 never called init"}});
+  starts.join();
+  EXPECT_EQ(status.message(), "slot 3 never called init");
+}
+
+TEST_F(WorkerTest, InitWithoutASidecarEndsWhenItsPatienceIsOver) {
+  WorkerOptions options = Impatient(0);
+  options.socket = directory_ + "/nobody";
+  engine::StateRegistry state;
+  std::unique_ptr<TrainingProcess> worker;
+  const Status status = TrainingProcess::Start(options, &state, std::nullopt, &worker);
+  EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE);
+}
+
+TEST_F(WorkerTest, AShutdownAndTheNextInitWaitForARankThatIsLateAndSayForWhich) {
+  sidecar_->LetRest();
+  engine::StateRegistry states[2];
+  std::unique_ptr<TrainingProcess> workers[2];
+  std::thread starts[2];
+  for (int slot : {0, 1}) {
+    WorkerOptions options = Impatient(slot);
+    options.stall = {std::chrono::milliseconds(300)};
+    starts[slot] = std::thread([slot, options, &states, &workers] {
+      EXPECT_TRUE(
+          TrainingProcess::Start(options, &states[slot], std::nullopt, &workers[slot]).ok());
+    });
+    EXPECT_FALSE(sidecar_->Await(slot, "enter").is_null());
+  }
+  sidecar_->InstallView({0, 1}, "Bootstrap", {});
+  for (auto& thread : starts) thread.join();
+  using Call = Status (TrainingProcess::*)(TrainingProcess::Limit);
+  for (const Call call : {&TrainingProcess::Shutdown, &TrainingProcess::Wake}) {
+    Status early;
+    std::thread user([&] { early = (*workers[0].*call)(std::nullopt); });
+    if (call == &TrainingProcess::Shutdown) {
+      const auto told = [](const Json& f) {
+        return f.contains("stalls") && f["stalls"][0]["tensor"] == "shutdown" &&
+               f["stalls"][0]["missing"] == Json({1});
+      };
+      EXPECT_FALSE(sidecar_->Await(0, "ping", told).is_null());
+    }
+    AwaitLongTime(0);
+    EXPECT_TRUE((*workers[1].*call)(std::nullopt).ok());
+    user.join();
+    EXPECT_TRUE(early.ok()) << early.message();
+  }
+}
+
+TEST_F(WorkerTest, AShutdownEndsWhenTheSidecarIsGone) {
+  sidecar_->SetFence(200);
+  engine::StateRegistry states[2];
+  std::unique_ptr<TrainingProcess> workers[2];
+  std::thread starts[2];
+  for (int slot : {0, 1}) {
+    starts[slot] = std::thread([this, slot, &states, &workers] {
+      EXPECT_TRUE(
+          TrainingProcess::Start(Options(slot), &states[slot], std::nullopt, &workers[slot]).ok());
+    });
+    EXPECT_FALSE(sidecar_->Await(slot, "enter").is_null());
+  }
+  sidecar_->InstallView({0, 1}, "Bootstrap", {});
+  for (auto& thread : starts) thread.join();
+  sidecar_->AnswerPings(false);
+  const Status status = workers[0]->Shutdown(std::nullopt);
+  EXPECT_EQ(status.code(), RM_ERR_DROPPED) << status.message();
+}
+
+TEST_F(WorkerTest, AStandbyStandsByForAsLongAsItTakes) {
+  sidecar_->Welcome(0, "standby");
+  WorkerOptions options = Impatient(0);
+  options.standby = true;
+  engine::StateRegistry state;
+  std::unique_ptr<TrainingProcess> worker;
+  Status status;
+  const auto early = TrainingProcess::Clock::now() + std::chrono::milliseconds(50);
+  std::thread starts([&] { status = TrainingProcess::Start(options, &state, early, &worker); });
+  sidecar_->AwaitHeard(0, "ping", 1);
+  AwaitLongTime(0);
+  sidecar_->Send(0, {{"t", "promoted"}, {"slot", 0}, {"incarnation", 2}});
+  starts.join();
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_TRUE(worker->joining());
+}
+
+TEST_F(WorkerTest, AStandbyWhoseSidecarIsGoneForGoodSaysSo) {
+  sidecar_->SetFence(200);
+  sidecar_->Welcome(0, "standby");
+  WorkerOptions options = Impatient(0);
+  options.standby = true;
+  engine::StateRegistry state;
+  std::unique_ptr<TrainingProcess> worker;
+  Status status;
+  std::thread starts(
+      [&] { status = TrainingProcess::Start(options, &state, std::nullopt, &worker); });
+  sidecar_->AwaitHeard(0, "ping", 1);
+  sidecar_->AnswerPings(false);
+  starts.join();
+  EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE) << status.message();
 }
 
 TEST_F(WorkerTest, ProcessesGoOnWhenOneIsKilledAndNoStepIsLost) {

@@ -35,6 +35,7 @@ WorkerRegistration::Repeat WorkerRegistration::Welcomed(const nlohmann::json& fr
   const Role role = RoleIn(frame);
   Repeat repeat;
   sync::MutexLock lock(&mu_);
+  silence_ends_ = Clock::time_point::max();
   const Role before = role_;
   const bool reconnect = before != Role::kUnknown;
   // A new process that the sidecar calls a member has been restarted in a member's place: it joins.
@@ -62,6 +63,8 @@ void WorkerRegistration::Promoted(const nlohmann::json& frame) {
 
 bool WorkerRegistration::Dropped() {
   sync::MutexLock lock(&mu_);
+  // It was in no view, and says hello to its next sidecar as the standby that it is.
+  if (role_ == Role::kStandby) return false;
   LeaveView(std::exchange(role_, Role::kJoining));
   return wants_to_enter_;
 }
@@ -70,6 +73,17 @@ void WorkerRegistration::Failed(const std::string& message) {
   sync::MutexLock lock(&mu_);
   failure_ = message;
   changed_.NotifyAll();
+}
+
+void WorkerRegistration::SidecarSilent(Clock::time_point ends) {
+  sync::MutexLock lock(&mu_);
+  silence_ends_ = ends;
+  changed_.NotifyAll();
+}
+
+WorkerRegistration::Clock::time_point WorkerRegistration::silence_ends() const {
+  sync::MutexLock lock(&mu_);
+  return silence_ends_;
 }
 
 bool WorkerRegistration::RequestEntry() {
@@ -122,9 +136,13 @@ Role WorkerRegistration::role() const {
 Status WorkerRegistration::AwaitRole(Clock::time_point deadline, Role* role) {
   sync::MutexLock lock(&mu_);
   while (!settled()) {
-    if (!changed_.WaitUntil(&mu_, deadline) && !settled()) {
-      return {RM_ERR_TIMEOUT, "the sidecar has not answered before the deadline"};
-    }
+    const bool stands_by = role_ == Role::kStandby;
+    const auto until = stands_by ? silence_ends_ : deadline;
+    // A welcome may have come at the last moment, and have made a standby of this worker.
+    if (changed_.WaitUntil(&mu_, until) || settled() || stands_by != (role_ == Role::kStandby))
+      continue;
+    if (!stands_by) return {RM_ERR_TIMEOUT, "the sidecar has not answered before the deadline"};
+    if (Clock::now() >= silence_ends_) return {RM_ERR_UNAVAILABLE, kSidecarGone};
   }
   if (!failure_.empty()) return {RM_ERR_INTERNAL, failure_};
   *role = role_;

@@ -18,6 +18,9 @@ namespace ringmaster::elastic {
 
 enum class Role { kUnknown, kBootstrap, kJoining, kStandby, kMember };
 
+inline constexpr char kSidecarGone[] =
+    "the sidecar of this pod has not answered for long, and nobody else can let this worker in";
+
 // The role that a `welcome` frame gives.
 Role RoleIn(const nlohmann::json& welcome);
 
@@ -56,6 +59,10 @@ class WorkerRegistration {
   bool Dropped();
   // The sidecar gave up.
   void Failed(const std::string& message);
+  // The sidecar has fallen silent. If it sends no welcome until then it counts as gone.
+  void SidecarSilent(Clock::time_point ends);
+  // Far away while the sidecar is heard.
+  Clock::time_point silence_ends() const;
 
   // The user begins to wait for a view. False: the sidecar need not be told, because it was told
   // before and no view has been installed since, or because a view has come that lists the worker.
@@ -73,8 +80,9 @@ class WorkerRegistration {
   void InTrouble(const Trouble& trouble);
 
   Role role() const;
-  // Waits until the worker has a role in the job, which a standby has not. RM_ERR_TIMEOUT: the
-  // deadline has passed; RM_ERR_INTERNAL: the sidecar gave up.
+  // Waits until the worker has a role in the job, which a standby has not: it waits without a
+  // deadline until it is needed. RM_ERR_TIMEOUT: the deadline has passed; RM_ERR_INTERNAL: the
+  // sidecar gave up; RM_ERR_UNAVAILABLE: a standby's sidecar is gone.
   Status AwaitRole(Clock::time_point deadline, Role* role);
 
  private:
@@ -94,6 +102,7 @@ class WorkerRegistration {
   int slot_ GUARDED_BY(mu_);
   uint64_t incarnation_ GUARDED_BY(mu_);
   std::string failure_ GUARDED_BY(mu_);  // empty: none
+  Clock::time_point silence_ends_ GUARDED_BY(mu_) = Clock::time_point::max();
   bool wants_to_enter_ GUARDED_BY(mu_) = false;
   bool user_waits_ GUARDED_BY(mu_) = false;
   uint64_t given_ GUARDED_BY(mu_) = 0;           // epoch

@@ -45,7 +45,11 @@ TEST(WorkerRegistrationTest, AStandbyHasNoRoleUntilItIsPromoted) {
   EXPECT_EQ(registration.Hello({})["standby"], true);
   registration.Welcomed(Welcome("standby"));
   Role role = Role::kUnknown;
-  EXPECT_EQ(registration.AwaitRole(kNow, &role).code(), RM_ERR_TIMEOUT);
+  EXPECT_FALSE(registration.Dropped());
+  EXPECT_EQ(registration.role(), Role::kStandby) << "also while its sidecar is away";
+  registration.SidecarSilent(kNow);
+  EXPECT_EQ(registration.AwaitRole(WorkerRegistration::Clock::time_point::max(), &role).code(),
+            RM_ERR_UNAVAILABLE);
   registration.Promoted(Welcome(""));
   EXPECT_TRUE(registration.AwaitRole(kNow, &role).ok());
   EXPECT_EQ(role, Role::kJoining);

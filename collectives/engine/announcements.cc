@@ -100,12 +100,13 @@ std::vector<Unanswered> Announcements::FindUnanswered(const Late& late) const {
     const ByRank* heard = Find(key);
     if (heard == nullptr) continue;
     const Request& request = heard->begin()->second;
-    // A join and a shutdown are meant to wait for the other ranks.
-    if (request.kind == Kind::kJoin || request.kind == Kind::kShutdown) continue;
+    // A join is meant to wait for the other ranks.
+    if (request.kind == Kind::kJoin) continue;
     Unanswered one{
         .tensor = request.name.front() == kReservedPrefix ? KindName(request.kind) : request.name,
         .process_set = request.process_set,
-        .since = since};
+        .since = since,
+        .is_shutdown = request.kind == Kind::kShutdown};
     for (int rank : ranks_->Of(request)) {
       if (heard->contains(rank)) {
         one.asked.push_back(rank);

@@ -29,6 +29,7 @@ struct Unanswered {
   std::vector<int> asked, missing;  // the ranks that have asked, and those that have not; ascending
   std::vector<int> in_shutdown;     // those of `missing` that have called shutdown() instead
   std::chrono::steady_clock::time_point since;
+  bool is_shutdown = false;  // it may wait for as long as it takes
 };
 
 class Announcements {

@@ -32,6 +32,9 @@ class EngineListener {
   // how many will be when the operations that were interrupted are done, from where the survivors
   // go on.
   virtual void OnRebuilt(const RebuildTimes& times, uint64_t step, uint64_t resumed) = 0;
+  // This worker was let in when its user had given up waiting for that, so it can't get the job's
+  // state. Its part in the job has ended; it must not be in the next view.
+  virtual void OnAbandoned(uint64_t epoch) = 0;
   // All ranks of this view have called rm_shutdown: they rest.
   virtual void OnShutDown(uint64_t epoch) = 0;
   // This rank reports operations that wait for ranks which don't ask for them. Each call has all

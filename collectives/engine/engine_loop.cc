@@ -314,8 +314,9 @@ Status EngineLoop::Recover(RecoveryPlan* plan) {
 
 Status EngineLoop::SyncState(const RecoveryPlan& plan) {
   StateTransfer transfer(connection_.communicator(), options_.state, users_,
-                         {plan.donor, participation_.has_state()});
+                         {plan.donor, participation_.has_state(), options_.user_patience});
   if (Status s = transfer.Run(); !s.ok()) return s;
+  if (transfer.loaded().code() == RM_ERR_TIMEOUT) return Abandon(transfer.loaded());
   if (!participation_.has_state() && transfer.loaded().ok()) {
     participation_.GetState(connection_.view().epoch);
     pipeline_.Restart(plan.next_number, plan.sets);
@@ -326,6 +327,15 @@ Status EngineLoop::SyncState(const RecoveryPlan& plan) {
   if (!participation_.has_state()) return transfer.loaded();
   gate_.set_synced(transfer.saved().ok());
   return {};
+}
+
+// The others stand at the boundary until this worker has the state. They are let go by the end of
+// the view, in whose successor this worker is not.
+Status EngineLoop::Abandon(const Status& why) {
+  End({why.code(),
+       "this worker was let into the job when it had given up waiting for that: " + why.message()});
+  options_.listener->OnAbandoned(connection_.view().epoch);
+  return {RM_ERR_EPOCH_MOVED, "this worker's part in the job has ended"};
 }
 
 void EngineLoop::Enter(const RecoveryPlan& plan) {

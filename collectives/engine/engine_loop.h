@@ -71,6 +71,7 @@ class EngineLoop {
   // Connects the view and finishes what was interrupted. `since`: when the view was posted.
   void Install(WorkerView view, Clock::time_point since);
   Status Recover(RecoveryPlan* plan);
+  Status Abandon(const Status& why);
   Status SyncState(const RecoveryPlan& plan);
   void Enter(const RecoveryPlan& plan);
   void LeaveView();

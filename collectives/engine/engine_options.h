@@ -3,6 +3,7 @@
 // Thread rule: on_point is called on the engine's thread, without locks.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -42,6 +43,8 @@ struct EngineOptions {
   // For tests; empty: none. `detail`: the number of the operation, or of steps at a boundary; 0
   // where there is neither.
   std::function<void(FaultPoint, uint64_t detail)> on_point;
+  // How long a joiner that is let in waits for its user, who may have given up waiting for that.
+  std::chrono::milliseconds user_patience = std::chrono::seconds(10);
   StallLimits stall = {};
   timeline::Timeline* timeline = nullptr;  // null: none
   DirectSizes direct = {};

@@ -125,6 +125,19 @@ TEST_F(EngineStallTest, ARankThatIsMissedBecauseItShutsDownIsSaidToDoSo) {
   EXPECT_EQ(stalls[0].in_shutdown, std::vector<int>{1});
 }
 
+// One rank evaluates what all have trained, for as long as it likes.
+TEST_F(EngineStallTest, AShutdownThatWaitsSaysForWhomAndIsNotGivenUp) {
+  Begin(2, {milliseconds(20), milliseconds(40)});
+  const auto shut = world_->workers[1]->Ask({kShutdownName, Kind::kShutdown}, nullptr, nullptr);
+  const auto stalls = AwaitStalls(
+      1, [](const auto& all) { return all.size() == 1 && all[0].tensor == "shutdown"; });
+  ASSERT_EQ(stalls.size(), 1u);
+  EXPECT_EQ(stalls[0].missing, std::vector<int>{0});
+  std::this_thread::sleep_for(milliseconds(100));
+  const auto late = world_->workers[0]->Ask({kShutdownName, Kind::kShutdown}, nullptr, nullptr);
+  for (const auto& operation : {shut, late}) EXPECT_TRUE(Wait(operation).ok());
+}
+
 TEST_F(EngineStallTest, RanksThatHaveNothingToDoAreNotMissedAndWorkOnWhenTheyHave) {
   Begin(3, {milliseconds(40)});
   std::this_thread::sleep_for(milliseconds(300));

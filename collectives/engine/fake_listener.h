@@ -25,6 +25,7 @@ class FakeListener : public EngineListener {
   void OnRebuilt(const RebuildTimes& times, uint64_t, uint64_t) override {
     Hear("rebuilt", times.epoch);
   }
+  void OnAbandoned(uint64_t epoch) override { Hear("abandoned", epoch); }
   void OnShutDown(uint64_t epoch) override { Hear("finished", epoch); }
   void OnStalls(const std::vector<job::Stall>&, bool) override { heard.push_back("stalls"); }
 

@@ -47,7 +47,8 @@ bool StallWatch::Update(const std::vector<Unanswered>& waiting, int self, Clock:
   give_up_.clear();
   for (const Unanswered& one : waiting) {
     job::Stall stall = StallOf(one, now);
-    if (limits_.give_up.count() > 0 && stall.waited_ms >= limits_.give_up.count()) {
+    const bool may_end = limits_.give_up.count() > 0 && !one.is_shutdown;
+    if (may_end && stall.waited_ms >= limits_.give_up.count()) {
       give_up_ = "stalled for " + std::to_string(stall.waited_ms / 1000) +
                  " s (HOROVOD_STALL_SHUTDOWN_TIME_SECONDS): " + job::Describe(stall);
     }

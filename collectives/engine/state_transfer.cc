@@ -35,7 +35,9 @@ Status StateTransfer::Save() {
   auto save = [registry = registry_, segments = segments_] {
     return registry->Save(segments.get());
   };
-  return users_->Run(communicator_->epoch(), save, &saved_) ? Status() : Interrupted();
+  // The donor's user stands in step_end.
+  const auto deadline = UserTasks::Clock::time_point::max();
+  return users_->Run(communicator_->epoch(), save, deadline, &saved_) ? Status() : Interrupted();
 }
 
 Status StateTransfer::ShareManifest() {
@@ -104,7 +106,8 @@ Status StateTransfer::Load() {
   auto load = [registry = registry_, segments = segments_, staged = staged_] {
     return registry->Load(*segments);
   };
-  return users_->Run(communicator_->epoch(), load, &loaded_) ? Status() : Interrupted();
+  const auto deadline = UserTasks::Clock::now() + part_.patience;
+  return users_->Run(communicator_->epoch(), load, deadline, &loaded_) ? Status() : Interrupted();
 }
 
 Status StateTransfer::AwaitAll() {

@@ -10,6 +10,7 @@
 // Owner and thread: one recovery, on the engine's thread.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,6 +27,9 @@ class StateTransfer {
   struct Part {
     int donor = 0;
     bool has_state = true;  // false: a joiner
+    // How long a joiner waits for a thread of its user that loads the state. Meanwhile all others
+    // stand at the boundary.
+    std::chrono::milliseconds patience = std::chrono::seconds(10);
   };
 
   StateTransfer(Communicator* communicator, StateRegistry* registry, UserTasks* users, Part part);
@@ -41,7 +45,8 @@ class StateTransfer {
 
   // After Run: how the donor's save went, the same on all ranks.
   const Status& saved() const { return saved_; }
-  // After Run, on a joiner: whether it has the state now.
+  // After Run, on a joiner: whether it has the state now. RM_ERR_TIMEOUT: its user waits for it no
+  // longer.
   const Status& loaded() const { return loaded_; }
 
  private:

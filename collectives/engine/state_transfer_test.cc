@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -77,6 +79,26 @@ TEST_F(StateTransferTest, ADonorSendsItsManifestAndThenEachSegment) {
   ASSERT_TRUE(Donate().ok());
   EXPECT_TRUE(saved_.ok());
   EXPECT_EQ(donor_calls_.size(), 4u);  // length, manifest, two segments
+}
+
+// An exception must not leave the engine's thread waiting, and with it the whole job.
+TEST_F(StateTransferTest, WhatASaveThrowsIsItsResult) {
+  const auto out_of_memory = [](void*, const void**, size_t*) -> int { throw std::bad_alloc(); };
+  const auto a_number = [](void*, const void**, size_t*) -> int { throw 5; };
+  const auto fails = [](void*, const void**, size_t*) -> int {
+    throw std::runtime_error("the disk is full");
+  };
+  const auto load = [](void*, const void*, size_t) { return 0; };
+  donor_state_.SetCallbacks(out_of_memory, load, nullptr);
+  ASSERT_TRUE(Donate().ok());
+  EXPECT_EQ(saved_.code(), RM_ERR_OUT_OF_MEMORY);
+  donor_state_.SetCallbacks(a_number, load, nullptr);
+  ASSERT_TRUE(Donate().ok());
+  EXPECT_EQ(saved_.code(), RM_ERR_INTERNAL);
+  donor_state_.SetCallbacks(fails, load, nullptr);
+  ASSERT_TRUE(Donate().ok());
+  EXPECT_EQ(saved_.code(), RM_ERR_INTERNAL);
+  EXPECT_NE(saved_.message().find("the disk is full"), std::string::npos);
 }
 
 TEST_F(StateTransferTest, ADonorWithoutStateTellsThatToAll) {

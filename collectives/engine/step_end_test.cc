@@ -74,6 +74,40 @@ TEST(BoundaryTest, AJoinerWithoutRegisteredStateIsToldHow) {
   member.join();
 }
 
+// Its rm_enter has timed out, and nobody has told the others in time.
+TEST(BoundaryTest, AJoinerWhoseUserHasGivenUpHoldsNobodyAtTheBoundary) {
+  TestWorld world(2);
+  world.Install({0, 1});
+  world.Enter({0, 1});
+  world.user_patience = std::chrono::milliseconds(50);
+  TestWorker& joiner = world.AddWorker(false);
+  std::vector<double> weights(1, 1.0);
+  for (auto& worker : world.workers)
+    ASSERT_TRUE(worker->state.Register("w", weights.data(), sizeof(double)).ok());
+  EXPECT_EQ(joiner.engine->AwaitEntered(Engine::Clock::now()).code(), RM_ERR_TIMEOUT);
+  const uint64_t epoch = world.next_epoch - 1;
+  for (int id : {0, 1}) world.workers[id]->engine->PostArmed(epoch, true);
+  std::thread members([&] {
+    OnEach(&world, {0, 1}, [&](TestWorker& w) {
+      StepResult result;
+      do {
+        ASSERT_TRUE(w.engine->StepEnd(&result).ok());
+      } while (result.epoch == epoch);
+    });
+  });
+  world.Await(
+      [&] { return world.workers[0]->boundary == epoch && world.workers[1]->boundary == epoch; });
+  world.Stop({0, 1});
+  const uint64_t joined = world.Install({0, 1, 2}, "PodJoined");
+  world.Await([&] { return joiner.abandoned == joined; });
+  EXPECT_EQ(joiner.engine->AwaitEntered(Engine::Clock::now() + kLong).code(), RM_ERR_TIMEOUT);
+  // The view of the others is dead, as after a death, and they go on in the next one.
+  world.Await([&] { return world.workers[0]->broken.contains(joined); });
+  world.Stop({0, 1});
+  world.Install({0, 1}, "WorkerLost");
+  members.join();
+}
+
 TEST(BoundaryTest, AViewBelowTheMinimumHoldsAllAtTheBoundary) {
   TestWorld world(3);
   world.Install({0, 1, 2});

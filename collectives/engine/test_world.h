@@ -94,6 +94,7 @@ class TestWorker : public EngineListener, public CommunicatorFactory {
   void OnSuspect(uint64_t, int, const std::string&) override {}
   void OnBroken(uint64_t epoch, int rank, const std::string&) override;
   void OnRebuilt(const RebuildTimes&, uint64_t step, uint64_t resumed) override;
+  void OnAbandoned(uint64_t epoch) override;
   void OnShutDown(uint64_t) override;
   void OnStalls(const std::vector<job::Stall>& stalls, bool came) override;
   Status Create(const CommunicatorOptions& options, std::unique_ptr<Communicator>* out) override;
@@ -118,6 +119,7 @@ class TestWorker : public EngineListener, public CommunicatorFactory {
   uint64_t boundary = 0;
   std::vector<uint64_t> installed_views;
   std::map<uint64_t, int> broken;  // by epoch: the rank that OnBroken named
+  uint64_t abandoned = 0;
   int finished = 0;
   int rebuilt = 0;
   std::vector<job::Stall> stalls;
@@ -252,8 +254,9 @@ class TestWorld {
   std::map<uint64_t, std::set<int>> past_set_fault;  // guarded by mu
   std::set<std::string> cut_in_set;                  // guarded by mu: which call it was
   std::map<uint64_t, int> most_calls;                // guarded by mu: calls made on a view
-  bool holds = false;                                // guarded by mu
-  int held = 0;                                      // guarded by mu
+  std::chrono::milliseconds user_patience = std::chrono::seconds(10);  // of later workers
+  bool holds = false;                                                  // guarded by mu
+  int held = 0;                                                        // guarded by mu
   std::vector<std::unique_ptr<TestWorker>> workers;
 };
 
@@ -318,10 +321,12 @@ inline TestWorker::TestWorker(TestWorld* world, int id, bool has_state) : id(id)
   EXPECT_TRUE(status.ok()) << status.message();
   const auto own = world->fusion_bytes.find(id);
   const size_t fusion = own == world->fusion_bytes.end() ? size_t{1} << 20 : own->second;
-  Engine::Options engine_options{this, this, &state, has_state, fusion, {}, world->stall};
+  Engine::Options engine_options{this, this, &state, has_state, fusion};
+  engine_options.stall = world->stall;
   engine_options.on_point = [this](FaultPoint point, uint64_t) {
     if (point == FaultPoint::kBeforeNegotiation) this->world->HoldHere();
   };
+  engine_options.user_patience = world->user_patience;
   engine_options.direct = {.bytes = 2048, .segment = 2048, .segment_of_two_ranks = 2048};
   if (world->make_backend)
     engine_options.make_backend = [this] { return this->world->make_backend(this); };
@@ -359,6 +364,12 @@ inline void TestWorker::OnRebuilt(const RebuildTimes&, uint64_t, uint64_t) {
   ++rebuilt;
   world->changed.notify_all();
 }
+inline void TestWorker::OnAbandoned(uint64_t epoch) {
+  std::lock_guard lock(world->mu);
+  abandoned = epoch;
+  world->changed.notify_all();
+}
+
 inline void TestWorker::OnShutDown(uint64_t) {
   std::lock_guard lock(world->mu);
   ++finished;

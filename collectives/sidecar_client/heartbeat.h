@@ -29,7 +29,8 @@ class Heartbeat {
     fence_ms_ = std::max(1, fence_ms);
     ping_at_ = now;
     sent_.clear();
-    if (answered_ == 0) answered_ = now;
+    if (answered_ == 0 || fenced_) answered_ = now;
+    fenced_ = false;
   }
 
   int64_t ping_at() const { return ping_at_; }
@@ -50,11 +51,11 @@ class Heartbeat {
   }
 
   // When the worker is fenced if no further ping is answered. Never before the first welcome, and
-  // only once.
+  // only once after each.
   int64_t fence_at() const {
     return fenced_ || answered_ == 0 ? std::numeric_limits<int64_t>::max() : answered_ + fence_ms_;
   }
-  // True once, when that time has come.
+  // True when that time has come, and false afterwards.
   bool Fence(int64_t now) {
     if (now < fence_at()) return false;
     return fenced_ = true;

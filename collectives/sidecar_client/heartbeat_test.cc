@@ -27,6 +27,16 @@ TEST(HeartbeatTest, TheTimeCountsFromTheSendingOfTheLastAnsweredPing) {
   EXPECT_EQ(heartbeat.fence_at(), 6100);
 }
 
+TEST(HeartbeatTest, FencesAgainWhenTheNextSidecarFallsSilentToo) {
+  Heartbeat heartbeat(250, 1000);
+  heartbeat.Restart(5000, 250, 1000);
+  EXPECT_TRUE(heartbeat.Fence(6000));
+  heartbeat.Restart(9000, 250, 1000);
+  EXPECT_FALSE(heartbeat.Fence(9999)) << "the next one is given its time";
+  EXPECT_TRUE(heartbeat.Fence(10000));
+  EXPECT_FALSE(heartbeat.Fence(11000));
+}
+
 TEST(HeartbeatTest, FencesOnceWhenTheTimeHasCome) {
   Heartbeat heartbeat(250, 1000);
   heartbeat.Restart(5000, 250, 1000);

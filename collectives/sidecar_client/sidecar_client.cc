@@ -45,10 +45,8 @@ void SidecarClient::Start() {
 }
 
 SidecarClient::~SidecarClient() {
-  queue_.Close();
-  eventfd_write(wake_, 1);
+  HangUp();
   if (thread_.joinable()) thread_.join();
-  connection_.Close();
   fork_guard::Disown(wake_);
   close(wake_);
 }
@@ -60,6 +58,11 @@ void SidecarClient::PingNow() {
 
 void SidecarClient::Send(const nlohmann::json& frame) {
   queue_.Put(EncodeFrame(frame));
+  eventfd_write(wake_, 1);
+}
+
+void SidecarClient::HangUp() {
+  queue_.Close();
   eventfd_write(wake_, 1);
 }
 
@@ -77,7 +80,7 @@ void SidecarClient::Loop() {
     // Read before Act() takes the queued frames, so that none is left behind.
     const bool closing = queue_.closing();
     Act(now);
-    if (closing) return;
+    if (closing) return connection_.Close();
     AwaitEvents(now);
   }
 }

@@ -27,7 +27,7 @@ class SidecarHandler {
   virtual nlohmann::json Hello() = 0;                     // the first frame of each connection
   virtual nlohmann::json PingFields() = 0;                // what a ping carries beside its number
   virtual void OnFrame(const nlohmann::json& frame) = 0;  // all but `pong`
-  virtual void OnFenced(const std::string& why) = 0;      // once
+  virtual void OnFenced(const std::string& why) = 0;      // once after each welcome
 };
 
 class SidecarClient {
@@ -45,6 +45,9 @@ class SidecarClient {
 
   // Kept until there is a connection, then sent in order.
   void Send(const nlohmann::json& frame);
+  // Sends what is queued, if that is possible at once, and ends the connection. There will be none
+  // any more, and the handler is not called again.
+  void HangUp();
   // The next ping is sent together with the next frames, and not at its time.
   void PingSoon() { ping_soon_ = true; }
   // The next ping is sent now.

@@ -47,6 +47,7 @@ class EngineRank : public engine::EngineListener, public engine::CommunicatorFac
   void OnSuspect(uint64_t, int, const std::string&) override {}
   void OnBroken(uint64_t, int, const std::string&) override {}
   void OnRebuilt(const engine::RebuildTimes&, uint64_t, uint64_t) override {}
+  void OnAbandoned(uint64_t) override {}
   void OnShutDown(uint64_t) override {}
   void OnStalls(const std::vector<job::Stall>&, bool) override {}
   Status Create(const CommunicatorOptions& options, std::unique_ptr<Communicator>* out) override {

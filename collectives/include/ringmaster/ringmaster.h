@@ -10,8 +10,11 @@
  * return rm_status; rm_last_error() then gives the calling thread a sentence for people. Any of
  * them may return RM_ERR_SHUTDOWN (not initialised), RM_ERR_FORKED, RM_ERR_OUT_OF_MEMORY or
  * RM_ERR_INTERNAL; beside each function stand the errors that are particular to it. A timeout is in
- * seconds. No function calls abort(), and every wait ends: with the result, or with an error when
- * its deadline has passed or the job is over.
+ * seconds; 0 or less is none. No function calls abort(), and every wait ends: with the result, or
+ * with an error when its timeout has passed or the job is over. Without a timeout rm_init, rm_enter
+ * and rm_shutdown wait under a sidecar for as long as the job goes on, because a step, an
+ * evaluation on one rank or the job's own limit (initTimeoutSeconds) may be of any length; that the
+ * sidecar is gone for good ends them, too. Where there is no sidecar they wait for 600 seconds.
  */
 #ifndef RINGMASTER_RINGMASTER_H_
 #define RINGMASTER_RINGMASTER_H_
@@ -39,22 +42,23 @@ RM_API size_t rm_dtype_size(rm_dtype dtype);         /* bytes; 0 for an unknown 
 /* ---- Beginning and end
  * ------------------------------------------------------------------------------------------ */
 
-/* Makes this process a worker of its job. timeout_seconds <= 0: 600. If the library is initialised
- * already, the call does nothing.
+/* Makes this process a worker of its job. If the library is initialised already, the call does
+ * nothing.
  *
  * Where RINGMASTER_SOCKET is set the call connects to the sidecar (docs/contracts.md lists this and
  * the other variables). A bootstrapping worker then blocks until the first view is installed; if
  * the job begins without it, it becomes a joiner. A joiner (a restarted worker, or one of a new
  * pod) returns at once with rm_is_joining() == 1 and enters with rm_enter() or with its first
- * collective. A standby blocks until it takes the place of a dead worker, and is a joiner then.
+ * collective. A standby blocks until it takes the place of a dead worker, which no timeout ends,
+ * and is a joiner then.
  *
  * Without RINGMASTER_SOCKET the world is the processes that an MPI launcher (mpirun, mpiexec, srun:
  * docs/horovod.md) has started, and the call blocks until all of them have come; without such a
  * launcher the world is this process alone.
  *
  * After rm_shutdown see there. RM_ERR_INVALID: a variable of the environment is wrong.
- * RM_ERR_UNAVAILABLE: there is no sidecar or no port, or the job demands NCCL and there is none.
- * RM_ERR_TIMEOUT: the deadline has passed. */
+ * RM_ERR_UNAVAILABLE: there is no sidecar (said after 600 seconds where there is no timeout) or no
+ * port, or the job demands NCCL and there is none. RM_ERR_TIMEOUT: the timeout has passed. */
 RM_API rm_status rm_init(double timeout_seconds);
 /* 1 between a successful rm_init and rm_shutdown, otherwise 0. */
 RM_API int rm_initialized(void);
@@ -69,10 +73,12 @@ RM_API int rm_nccl_version(void);
 RM_API int rm_is_joining(void);
 
 /* A joiner blocks until it is in a view, which it enters at a step boundary, and has loaded the
- * job's state. For a worker that is in a view the call does nothing. timeout_seconds <= 0: 600; a
- * joiner that has registered no state is not let in: it waits, without deadline, until the job ends
- * or begins anew. RM_ERR_NO_STATE, RM_ERR_MISMATCH: the state that is registered here is not the
- * job's.
+ * job's state. For a worker that is in a view the call does nothing. A joiner that has registered
+ * no state is not let in: it waits, whatever the timeout, until the job ends or begins anew.
+ * RM_ERR_NO_STATE, RM_ERR_MISMATCH: the state that is registered here is not the job's.
+ * RM_ERR_UNAVAILABLE: the sidecar has not been heard for 600 seconds. After RM_ERR_TIMEOUT call it
+ * again: a worker that is let in while it doesn't wait here holds the others up, for 10 seconds,
+ * after which they go on without it, and every later call returns RM_ERR_TIMEOUT.
  *
  * A worker that was dropped (after a wrong suspicion, or while its sidecar was away) comes back by
  * this call, too. Its operations return RM_ERR_DROPPED until the call has returned, so that it
@@ -85,8 +91,8 @@ RM_API rm_status rm_enter(double timeout_seconds);
 
 /* Ends the use of the library by agreement of all ranks: returns when every rank of the view has
  * called it. Operations in flight fail with RM_ERR_SHUTDOWN, and all process sets are removed.
- * timeout_seconds <= 0: 600. RM_ERR_TIMEOUT: some rank has not called it yet; another call goes on
- * waiting. RM_ERR_DROPPED: the others go on without this worker.
+ * RM_ERR_TIMEOUT: some rank has not called it yet; another call goes on waiting. RM_ERR_DROPPED:
+ * the others go on without this worker.
  *
  * Afterwards all ranks may call rm_init again, any number of times; it returns when every rank has
  * called it. If instead a process ends with status 0 the job is over, and rm_init returns
@@ -333,6 +339,8 @@ RM_API rm_status rm_state_unregister(const char* name);
  *   save: points *data at *bytes bytes, which stay valid until the next save or until the call in
  *     which it runs has returned. Returns 0 for success.
  *   load: returns 0 for success; anything else fails rm_enter with RM_ERR_INTERNAL.
+ *   A C++ exception that leaves one of them counts as such a failure (std::bad_alloc as
+ *   RM_ERR_OUT_OF_MEMORY).
  * RM_ERR_INVALID: only one of the two is given. */
 typedef int (*rm_state_save_fn)(void* user, const void** data, size_t* bytes);
 typedef int (*rm_state_load_fn)(void* user, const void* data, size_t bytes);

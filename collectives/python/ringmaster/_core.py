@@ -24,7 +24,6 @@ class View(namedtuple("View", "rank size number")):
         return "%d.%d" % (self.number >> 40, self.number & (1 << 40) - 1)
 
 
-DEFAULT_TIMEOUT = 600.0
 _NOT_INITIALISED = "ringmaster is not initialised: call init() first"
 
 _resize_callbacks = []
@@ -37,7 +36,7 @@ _view = None
 _workers = ()  # of _view, by rank
 _last_step = None
 _entered = False  # as a joiner, at the end of a step of the others
-_saved = None  # keeps the bytes that the library reads after `save` returned
+_saved = None  # keeps the bytes that the library reads until the call ends in which `save` ran
 _callback_error = errors.CallbackError()
 _c_callbacks = None
 
@@ -57,7 +56,14 @@ def call(function, *args):
 # ---- Beginning and end
 
 
-def init(timeout=DEFAULT_TIMEOUT):
+def _limit(timeout):
+    """As the library takes it, for which 0 is none: under a sidecar the call then waits for as long
+    as the job goes on, elsewhere for 600 seconds.
+    """
+    return 0.0 if timeout is None else float(timeout)
+
+
+def init(timeout=None):
     """Connects to the sidecar; without one the process is a world of one. Again is a no-op.
 
     A bootstrapping worker blocks until the first view stands. A joiner returns at once and enters
@@ -67,7 +73,7 @@ def init(timeout=DEFAULT_TIMEOUT):
     global _process
     if is_initialized():
         return
-    call("rm_init", float(timeout))
+    call("rm_init", _limit(timeout))
     # Only the library sees the exit status, however the interpreter comes to it.
     call("rm_shutdown_at_exit")
     _process = os.getpid()
@@ -86,7 +92,7 @@ def is_joining():
     return bool(library().rm_is_joining())
 
 
-def enter(timeout=DEFAULT_TIMEOUT):
+def enter(timeout=None):
     """A joiner blocks until a step boundary lets it in and its state is loaded.
 
     No-op for others.
@@ -96,15 +102,18 @@ def enter(timeout=DEFAULT_TIMEOUT):
     enter_again(timeout)
 
 
-def enter_again(timeout=DEFAULT_TIMEOUT):
+def enter_again(timeout=None):
     """After a WorkerDroppedError: blocks until this worker is let in, with the others' state."""
-    global _entered
-    call("rm_enter", float(timeout))
+    global _entered, _saved
+    try:
+        call("rm_enter", _limit(timeout))
+    finally:
+        _saved = None
     _entered = True
     _begin_step()
 
 
-def shutdown(timeout=DEFAULT_TIMEOUT):
+def shutdown(timeout=None):
     """Agreed by all ranks: returns when every rank has called it. A no-op when not initialised.
 
     Process sets are gone, and operations that are under way fail. init() begins again, as often as
@@ -113,7 +122,7 @@ def shutdown(timeout=DEFAULT_TIMEOUT):
     if not is_initialized():
         return
     try:
-        call("rm_shutdown", float(timeout))
+        call("rm_shutdown", _limit(timeout))
     finally:
         if not is_initialized():  # also where it is down though not all have agreed
             _forget()
@@ -247,11 +256,17 @@ def step_workers():
 
 def end_step():
     """Ends a step (see docs/python.md). Planned joins and leaves happen here. Returns StepInfo."""
-    global _last_step
+    global _last_step, _saved
     info = _library.StepInfo()
-    call("rm_step_end", ctypes.byref(info))
+    try:
+        call("rm_step_end", ctypes.byref(info))
+    finally:
+        _saved = None
     _last_step = info
     _begin_step()
+    # An interrupt (Ctrl-C, a signal handler's sys.exit()) that fell into the save for a joiner. The
+    # step has ended all the same.
+    _callback_error.raise_kept()
     if info.old_size != info.new_size:
         for callback in list(_resize_callbacks):
             callback(info.old_size, info.new_size)
@@ -370,6 +385,7 @@ def _register_callbacks():
 
     def save(_user, data, size):
         global _saved
+        _saved = None  # before the next copy is made beside it
         _saved = save_state()
         data[0] = ctypes.cast(ctypes.c_char_p(_saved), ctypes.c_void_p)
         size[0] = len(_saved)

@@ -74,12 +74,14 @@ def start_allgathers(arrays, names, process_set=global_process_set, rows_by_rank
 
 
 def start_reducescatters(arrays, names, op, prescale=1.0, postscale=1.0,
-                         process_set=global_process_set):
+                         process_set=global_process_set, rows_by_rank=None):
+    """`rows_by_rank`: a list for each array, filled when the operation is done."""
     dtypes = [dtype_of_rows(array, "scattered") for array in arrays]
     requests = [_request(_library.REDUCESCATTER, names[i], arrays[i], dtypes[i], process_set, op=op,
                          prescale=float(prescale), postscale=float(postscale))
                 for i in range(len(arrays))]
-    return _start(requests, arrays, [_rows_like(array) for array in arrays])
+    return _start(requests, arrays, [_rows_like(array, rows_by_rank and rows_by_rank[i])
+                                     for i, array in enumerate(arrays)])
 
 
 def start_alltoall(array, splits, name, process_set=global_process_set):

@@ -138,6 +138,11 @@ def on_run(mark):
     return mark
 
 
+def runs_in_place():
+    """Whether a training function runs that is entered once, however the world changes."""
+    return _running is not None and not Steps.commit_ends_step
+
+
 def makes_anew():
     """Whether what is made now is made again by all workers after each change, by joiners as well:
     a training function runs that is entered again.

@@ -147,7 +147,7 @@ def _refuse(comm, why):
                      "ranks" % (comm, why))
 
 
-def init(comm=None, process_sets=None, *, timeout=_core.DEFAULT_TIMEOUT):
+def init(comm=None, process_sets=None, *, timeout=None):
     """Connects to the sidecar, as _core.init() says, and adds `process_sets`, in their order.
 
     `comm` is Horovod's: None, a list of ranks (an empty one means all), or a communicator of

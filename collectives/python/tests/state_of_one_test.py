@@ -43,6 +43,21 @@ def test_StepsAreCountedAndEndedOnce(world):
     assert counts == list(range(first, first + 6))
 
 
+def test_OfWhatWasSavedForAJoinerNothingIsKeptAfterTheStep(world):
+    beside = []
+    _core.register_state("of this test", lambda: beside.append(_core._saved), lambda saved: None)
+    data, size = ctypes.c_void_p(), ctypes.c_size_t()
+    try:
+        for _ in range(2):  # as the library does it, twice in a step where a joiner dies
+            assert _core._c_callbacks[0](None, ctypes.byref(data), ctypes.byref(size)) == 0
+            assert size.value == len(_core._saved)
+        _core.end_step()
+        assert _core._saved is None
+        assert beside == [None, None]
+    finally:
+        _core.unregister_state("of this test")
+
+
 def test_CommitAndRestoreGoBackToTheLastCommit(world):
     model = torch.nn.Linear(2, 1)
     state = rm.elastic.TorchState(model=model, batch=1)

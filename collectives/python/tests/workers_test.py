@@ -46,6 +46,20 @@ def test_AStateThatCannotBePickledIsTheErrorOfTheJoinerAlone(job, tmp_path):
     assert says in log_of(one, 1, 2), one.logs()
 
 
+def test_AnInterruptThatFallsIntoTheSaveForAJoinerIsRaisedAtTheEndOfTheStep(job):
+    one = job("interrupted_save.py", 2, spares=[1])
+    one.wait_world([0, 1], step=3)
+    one.kill(1)
+    one.wait_world([0])
+    one.admit(1)
+    assert one.wait() == {(0, 1): 0, (1, 1): -9, (1, 2): 1}, one.logs()
+    assert "interrupted, and the step has ended" in log_of(one, 0, 1), one.logs()
+
+
+def test_AnOptimizerMadeInATrainingFunctionThatIsEnteredOnceIsRefused(passes):
+    passes("optimizer_in_place.py", 1)
+
+
 def test_ARootThatIsNoRankIsRefusedByEveryBroadcast(passes):
     passes("wrong_roots.py", 2)
 
@@ -216,6 +230,12 @@ def test_TheGradientOfAGatherIsThatOfTheOwnRowsAlsoIfARankDiesMeanwhile(job, tmp
     one = job("gradients_moved.py", 3, str(tmp_path))
     assert one.wait() == {(0, 1): -9, (1, 1): 0, (2, 1): 0}, one.logs()
     assert all("its own rows" in log_of(one, slot, 1) for slot in (1, 2)), one.logs()
+
+
+def test_TheGradientOfAReducescatterIsOfThoseThatTookPartAlsoIfARankDiesMeanwhile(job, tmp_path):
+    one = job("gradients_moved.py", 3, str(tmp_path), COLLECTIVE="reducescatter")
+    assert one.wait() == {(0, 1): 0, (1, 1): 0, (2, 1): -9}, one.logs()
+    assert all("three took part" in log_of(one, slot, 1) for slot in (0, 1)), one.logs()
 
 
 @pytest.mark.parametrize("way", ["dropped", "raises", "group", "interrupted"])

@@ -86,22 +86,27 @@ def reducescatter(tensors, name, op, prescale, postscale, process_set):
     if not tensors:
         return []
 
+    # The last result is how many ranks took part: the same on all of them, which the size of the
+    # world is not when the gradient comes, if a rank has died meanwhile.
     def function(given):
-        return arrays.start_reducescatters(given, _names(name, given), op, prescale, postscale,
-                                           process_set).wait()
+        counts = [[] for _ in given]
+        results = arrays.start_reducescatters(given, _names(name, given), op, prescale, postscale,
+                                              process_set, counts).wait()
+        return results + [numpy.array(len(counts[0]), numpy.int32)]
 
-    def again(gradients):
+    def again(gradients, ranks):
         _refuse_without_gradient(op)
-        size = size_tensor(process_set) if op == Sum else 1
-        scale = prescale * postscale * tf.cast(size, tf.float64)
+        scale = prescale * postscale * tf.cast(ranks if op == Sum else 1, tf.float64)
         return allgather([gradient * tf.cast(scale, gradient.dtype) for gradient in gradients],
                          name + b".gradient", process_set)
 
     @tf.custom_gradient
     def forward(*tensors):
-        results = call(function, tensors, [tensor.dtype for tensor in tensors],
-                       [_any_rows(tensor) for tensor in tensors])
-        return results, lambda *gradients: _where_they_flow(again, gradients)
+        *results, ranks = call(function, tensors,
+                               [tensor.dtype for tensor in tensors] + [tf.int32],
+                               [_any_rows(tensor) for tensor in tensors] + [[]])
+        return results, lambda *gradients: _where_they_flow(
+            lambda flowing: again(flowing, ranks), gradients)
 
     return _listed(forward(*tensors))
 

@@ -134,18 +134,24 @@ class _Reducescatter(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, names, op, prescale, postscale, process_set, *tensors):
-        ctx.names, ctx.op, ctx.scale = names, op, prescale * postscale
+        rows_by_rank = [[] for _ in tensors]
+        results = starting.start_reducescatters(tensors, names, op, prescale, postscale,
+                                                process_set, rows_by_rank).wait()
+        # How many ranks took part in the result: the same on all of them, which the size of the
+        # world is not when backward comes, if a rank has died meanwhile.
+        ranks = len(rows_by_rank[0]) if op == Sum else 1
+        ctx.names, ctx.op, ctx.scale = names, op, prescale * postscale * ranks
         ctx.process_set = process_set
         ctx.floating = [tensor.is_floating_point() for tensor in tensors]
-        return tuple(_Reducescatter.run(tensors, names, op, prescale, postscale, process_set))
+        return tuple(results)
 
     @staticmethod
     def backward(ctx, *gradients):
         _refuse_without_gradient(ctx.op)
         places, flowing = _flowing(ctx, gradients)
         names = _for_gradients([ctx.names[place] for place in places])
-        scale = ctx.scale * (ctx.process_set.size() if ctx.op == Sum else 1)
-        whole = allgather([gradient * scale for gradient in flowing], names, ctx.process_set)
+        scaled = [gradient * ctx.scale for gradient in flowing]
+        whole = allgather(scaled, names, ctx.process_set)
         return _spread(ctx, places, whole, options=5)
 
 

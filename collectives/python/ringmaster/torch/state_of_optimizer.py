@@ -14,14 +14,16 @@ class GivesState:
     the rounds before. One that lives on gives its state again when it is used. What is made in a
     training function that is entered again gives nothing: a joiner makes it only after it has got
     what there is, and the others make theirs anew. One that was kept from an earlier entry is
-    refused, unless it stands in a state: a joiner would begin with another momentum.
+    refused, unless it stands in a state: a joiner would begin with another momentum. So is one that
+    is made in a training function that is entered once: a joiner gets the state before it enters.
     """
 
     def _register_state(self):
         self._is_in_a_state = False
         self._state_name = None
         self._made_in = elastic.entry() if elastic.makes_anew() else None
-        if self._made_in is not None:
+        self._made_in_place = elastic.runs_in_place() and _core.has_sidecar()
+        if self._made_in is not None or self._made_in_place:
             return
         self._state_name = _free_name("optimizer.%d")
         self._give_state()
@@ -29,6 +31,7 @@ class GivesState:
     def _give_state(self):
         """Under the name that it had. Nothing happens where it gives it already."""
         self._refuse_if_kept()
+        self._refuse_if_made_in_place()
         if self._state_name is None or self._is_in_a_state or self._state_name in _givers:
             return
 
@@ -52,6 +55,15 @@ class GivesState:
             "entered again since; allowed is to make it each time that the function is entered, or "
             "before elastic.run and give it to the state (TorchState(optimizer=...)). Else a "
             "worker that joins has no state of it")
+
+    def _refuse_if_made_in_place(self):
+        if not self._made_in_place or self._is_in_a_state:
+            return
+        raise RuntimeError(
+            "optimizer: this DistributedOptimizer was made in a training function with "
+            "in_place=True, which a worker that joins enters when it has got the state, so it could "
+            "not get that of this optimizer; allowed is to make it before elastic.run and to give "
+            "it to the state (TorchState(optimizer=...)), or a function without in_place")
 
     def adopt(self, state, sampler):
         """A state that holds this optimizer gives its copy to joiners."""
