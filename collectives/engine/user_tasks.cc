@@ -19,8 +19,10 @@ Status ResultOf(const std::function<Status()>& work) {
     return {RM_ERR_OUT_OF_MEMORY, "no memory to save or load the state"};
   } catch (const std::exception& error) {
     return {RM_ERR_INTERNAL, std::string("a callback for the state has thrown: ") + error.what()};
+#ifdef __GLIBCXX__  // elsewhere it passes by what follows
   } catch (const abi::__forced_unwind&) {
     throw;
+#endif
   } catch (...) {
     return {RM_ERR_INTERNAL, "a callback for the state has thrown something"};
   }

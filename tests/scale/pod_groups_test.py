@@ -9,10 +9,11 @@ import time
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "cluster"), str(HERE)]
+sys.path[:0] = [str(HERE.parent / "cluster"), str(HERE.parent / "support"), str(HERE)]
 
 import scale  # noqa: E402
 from handle import Handle, cannot, require_programs  # noqa: E402
+from waiting import until  # noqa: E402
 
 OPERATOR = os.environ.get("RINGMASTER_SCALE_OPERATOR", str(HERE.parents[1] / "build/release/bin/ringmaster-operator"))
 GPUS = 4
@@ -26,7 +27,9 @@ def cluster(tmp_path_factory):
     handle = Handle(HERE.parents[1] / "build/pod-groups-cluster")  # not in a tmpfs: a node unpacks images there
     handle.up("--nodes", "1", "--gpus", str(GPUS), "--feature-gates", "GenericWorkload=true")
     handle.kubectl("create", "-f", HERE.parents[1] / "crds/ringmaster.dev_horovodjobs.yaml")
-    handle.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/horovodjobs.ringmaster.dev")
+    # kubectl can't wait for a condition of what has no status yet.
+    established = ("wait", "--for=condition=Established", "--timeout=60s", "crd/horovodjobs.ringmaster.dev")
+    assert until(lambda: handle.kubectl(*established, check=False).returncode == 0, 60, 0.2), "the CRD is not established"
     log = tmp_path_factory.mktemp("operator") / "operator.log"
     operator = scale.Operator(OPERATOR, str(handle.dir / "kubeconfig"), ["--gang-admission=true", "--tls=false"], log)
     try:
