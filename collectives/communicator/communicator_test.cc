@@ -292,24 +292,6 @@ TEST(SubsetTest, OverAChannelItSharesMemoryIfAllItsRanksDo) {
   });
 }
 
-// What one has raised counts, though it has left since.
-TEST(SubsetTest, WhoLeavesAfterTheLastCallEndsNobodysWait) {
-  for (int round = 0; round < support::Rounds(50, 5); ++round) {
-    World world(3, Paths::kShm);
-    world.Build(1);
-    world.Run([&](int rank, Communicator& communicator) {
-      std::unique_ptr<Communicator> some;
-      ASSERT_TRUE(communicator.Subset(std::vector<int>{0, 1, 2}, 1, &some).ok());
-      std::vector<float> data(200000, 1);
-      const Status status =
-          some->Allreduce(data.data(), data.data(), data.size(), RM_FLOAT32, RM_SUM);
-      EXPECT_TRUE(status.ok()) << status.message();
-      some.reset();
-      world.Close(static_cast<size_t>(rank));
-    });
-  }
-}
-
 TEST_P(EveryWorld, BlocksOfWrongNumberAreRefusedAndTheViewLives) {
   world_.Run([&](int, Communicator& communicator) {
     float value = 1;

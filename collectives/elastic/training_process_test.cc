@@ -30,6 +30,8 @@ TrainingProcess::Clock::time_point Soon() {
 
 class WorkerTest : public testing::Test {
  protected:
+  class Joiner;
+
   WorkerTest() { sidecar_ = std::make_unique<sidecar_client::FakeSidecar>(directory_ + "/s"); }
   ~WorkerTest() override {
     for (auto& [slot, pid] : pids_) kill(pid, SIGKILL);
@@ -384,36 +386,42 @@ TEST_F(WorkerTest, WithoutASidecarInitSaysWhatItCouldNotReach) {
   EXPECT_THAT(status.message(), testing::HasSubstr(options.socket));
 }
 
+// A worker of slot 0 whose user waits without a limit to be let in.
+class WorkerTest::Joiner {
+ public:
+  explicit Joiner(WorkerTest* test) {
+    test->sidecar_->Welcome(0, "joining");
+    EXPECT_TRUE(state_.Register("w", &weight_, sizeof(weight_)).ok());
+    EXPECT_TRUE(TrainingProcess::Start(test->Impatient(0), &state_, std::nullopt, &worker_).ok());
+    user_ = std::thread([this] { status_ = worker_->Enter(std::nullopt); });
+    test->sidecar_->AwaitHeard(0, "enter", 1);
+  }
+  // How the wait has ended, when it has.
+  rm_status Entered() {
+    user_.join();
+    return status_.code();
+  }
+
+ private:
+  float weight_ = 1;
+  engine::StateRegistry state_;
+  std::unique_ptr<TrainingProcess> worker_;
+  Status status_;
+  std::thread user_;
+};
+
 TEST_F(WorkerTest, AJoinerWaitsForAsLongAsTheStepOfTheOthersTakes) {
-  sidecar_->Welcome(0, "joining");
-  engine::StateRegistry state;
-  float weight = 1;
-  ASSERT_TRUE(state.Register("w", &weight, sizeof(weight)).ok());
-  std::unique_ptr<TrainingProcess> worker;
-  ASSERT_TRUE(TrainingProcess::Start(Impatient(0), &state, std::nullopt, &worker).ok());
-  Status status;
-  std::thread user([&] { status = worker->Enter(std::nullopt); });
-  sidecar_->AwaitHeard(0, "enter", 1);
+  Joiner joiner(this);
   AwaitLongTime(0);
   sidecar_->Send(0, {{"t", "left"}, {"epoch", 1}, {"reason", "the end"}});
-  user.join();
-  EXPECT_EQ(status.code(), RM_ERR_LEFT) << status.message();
+  EXPECT_EQ(joiner.Entered(), RM_ERR_LEFT);
 }
 
 TEST_F(WorkerTest, AJoinerWhoseSidecarIsGoneForGoodSaysSo) {
   sidecar_->SetFence(200);
-  sidecar_->Welcome(0, "joining");
-  engine::StateRegistry state;
-  float weight = 1;
-  ASSERT_TRUE(state.Register("w", &weight, sizeof(weight)).ok());
-  std::unique_ptr<TrainingProcess> worker;
-  ASSERT_TRUE(TrainingProcess::Start(Impatient(0), &state, std::nullopt, &worker).ok());
-  Status status;
-  std::thread user([&] { status = worker->Enter(std::nullopt); });
-  sidecar_->AwaitHeard(0, "enter", 1);
+  Joiner joiner(this);
   sidecar_->AnswerPings(false);
-  user.join();
-  EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE) << status.message();
+  EXPECT_EQ(joiner.Entered(), RM_ERR_UNAVAILABLE);
 }
 
 // A sidecar takes one that has said goodbye and hung up for lost, so the others go on without it.
@@ -432,8 +440,8 @@ TEST_F(WorkerTest, AJoinerThatIsLetInWhenItsUserHasGivenUpHangsUp) {
   const auto here = [&](const Json& f) { return f["epoch"] == epoch_; };
   EXPECT_FALSE(sidecar_->Await(0, "boundary", here).is_null());
   sidecar_->InstallView({0, 1}, "WorkerJoined", {0});
-  sidecar_->AwaitHeard(1, "bye", 1);
-  sidecar_->AwaitGone(1);
+  EXPECT_TRUE(sidecar_->AwaitHeard(1, "bye", 1));
+  EXPECT_TRUE(sidecar_->AwaitGone(1));
   sidecar_->InstallView({0}, "WorkerLost", {0});
   user.join();
   EXPECT_TRUE(status.ok()) << status.message();

@@ -218,10 +218,11 @@ int FakeSidecar::heard(int slot, const std::string& type) {
   return CountHeard(slot, type);
 }
 
-void FakeSidecar::AwaitHeard(int slot, const std::string& type, int count) {
+bool FakeSidecar::AwaitHeard(int slot, const std::string& type, int count) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   sync::MutexLock lock(&mu_);
   while (CountHeard(slot, type) < count && changed_.WaitUntil(&mu_, deadline)) continue;
+  return CountHeard(slot, type) >= count;
 }
 
 int FakeSidecar::CountHeard(int slot, const std::string& type) {
@@ -230,10 +231,11 @@ int FakeSidecar::CountHeard(int slot, const std::string& type) {
                                         [&](const Json& frame) { return frame["t"] == type; }));
 }
 
-void FakeSidecar::AwaitGone(int slot) {
+bool FakeSidecar::AwaitGone(int slot) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   sync::MutexLock lock(&mu_);
   while (IsConnected(slot) && changed_.WaitUntil(&mu_, deadline)) continue;
+  return !IsConnected(slot);
 }
 
 bool FakeSidecar::IsConnected(int slot) const {

@@ -33,8 +33,9 @@ class FakeSidecar {
              const std::function<bool(const Json&)>& matches = {});
   // How many frames of this type have come from the slot.
   int heard(int slot, const std::string& type);
-  void AwaitHeard(int slot, const std::string& type, int count);
-  void AwaitGone(int slot);
+  // False: it has not come within the fake's patience.
+  bool AwaitHeard(int slot, const std::string& type, int count);
+  bool AwaitGone(int slot);
   int hellos(int slot);
   void AnswerPings(bool answer);
   void SetFence(int ms);

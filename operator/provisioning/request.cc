@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "common/fields/fields.h"
 #include "operator/api/labels.h"
@@ -15,6 +16,8 @@ namespace {
 constexpr char kValidUntil[] = "ValidUntilSeconds";
 // A condition's message becomes part of a sentence.
 constexpr std::size_t kMostWords = 500;
+// More than any job has.
+constexpr std::int64_t kMostPods = 1'000'000;
 
 const Json* FindCondition(const Json& request, const char* type) {
   for (const Json& condition : fields::ListAt(request, "/status/conditions")) {
@@ -101,7 +104,9 @@ RequestFacts ReadRequest(const Json& request) {
   facts.uid = fields::TextAt(request, "/metadata/uid");
   facts.class_name = fields::TextAt(request, "/spec/provisioningClassName");
   for (const Json& set : fields::ListAt(request, "/spec/podSets")) {
-    facts.count += static_cast<int>(fields::Integer(set, "count"));
+    // Anybody may have written it: a number that none of ours has stays one, and the sum has room.
+    const auto count = std::clamp<std::int64_t>(fields::Integer(set, "count"), 0, kMostPods);
+    facts.count = static_cast<int>(std::min<std::int64_t>(facts.count + count, kMostPods));
   }
   const Json& annotations = fields::ObjectAt(request, "/metadata/annotations");
   facts.digest = fields::Text(annotations, api::kTemplateDigestAnnotation);

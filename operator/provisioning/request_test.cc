@@ -79,6 +79,14 @@ TEST(RequestTest, IsReadLeniently) {
   EXPECT_LT(ReadRequest(lengthy).why.size(), 600u);
 }
 
+TEST(RequestTest, CountsThatFitInNoNumberMeanMorePodsThanAnyJobHas) {
+  for (const char* counts : {"[2147483647, 2147483647]", "[5000000000]", "[999999, -7, 2]"}) {
+    Json sets = Json::array();
+    for (const Json& count : Json::parse(counts)) sets.push_back({{"count", count}});
+    EXPECT_EQ(ReadRequest({{"spec", {{"podSets", sets}}}}).count, 1'000'000) << counts;
+  }
+}
+
 TEST(RequestTest, AsksForThePodsByATemplateAndIsReadBack) {
   const api::HorovodJob job = Job();
   const Json pod = {
