@@ -6,7 +6,7 @@
 namespace ringmaster::elastic {
 namespace {
 
-constexpr std::chrono::seconds kFencedPatience{30};
+constexpr int kFencedShare = 20;  // of the patience: 30 s of 600
 constexpr std::chrono::milliseconds kLookAtRole{100};
 constexpr std::chrono::milliseconds kLookAtSidecar{1000};
 
@@ -53,10 +53,22 @@ bool Entry::stateless() const { return registration_->role() == Role::kJoining &
 
 Status Entry::AwaitView(engine::Engine* engine, Clock::time_point deadline) const {
   if (!fenced_) return AwaitHeardView(engine, deadline);
-  // A sidecar that was away for long may still count on this worker in the view that it has given
-  // up: then nobody lets it in, and only another process can take its place.
-  Status status = engine->AwaitEntered(std::min(deadline, Clock::now() + kFencedPatience));
-  if (status.code() != RM_ERR_TIMEOUT) return status;
+  return AwaitUnfenced(engine, deadline);
+}
+
+// A sidecar that was away for long may still count on this worker in the view that it has given
+// up: then nobody lets it in, and only another process can take its place. That is known some time
+// after the sidecar is back.
+Status Entry::AwaitUnfenced(engine::Engine* engine, Clock::time_point deadline) const {
+  const auto patience = patience_ / kFencedShare;
+  auto ends = Clock::now() + patience;
+  do {
+    Status status = engine->AwaitEntered(std::min({deadline, ends, Clock::now() + kLookAtSidecar}));
+    if (status.code() != RM_ERR_TIMEOUT || Clock::now() >= deadline) return status;
+    const auto silence_ends = registration_->silence_ends();
+    if (silence_ends == Clock::time_point::max()) continue;
+    ends = std::min(silence_ends, Clock::now() + patience);
+  } while (fenced_ && Clock::now() < ends);
   if (fenced_) return {RM_ERR_DROPPED, "fenced, and not let in again since: start again"};
   return AwaitHeardView(engine, deadline);
 }

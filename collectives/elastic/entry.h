@@ -41,6 +41,7 @@ class Entry {
   // The worker is a joiner whose script has registered no state that it could load.
   bool stateless() const;
   Status AwaitView(engine::Engine* engine, Clock::time_point deadline) const;
+  Status AwaitUnfenced(engine::Engine* engine, Clock::time_point deadline) const;
   Status AwaitHeardView(engine::Engine* engine, Clock::time_point deadline) const;
 
   WorkerRegistration* const registration_;

@@ -135,6 +135,8 @@ void SidecarOrders::OnView(const nlohmann::json& frame) {
   if (enter_again) entry_->AskAgain();
 }
 
+void SidecarOrders::OnHeardAgain() { registration_->SidecarHeard(); }
+
 void SidecarOrders::OnFenced(const std::string& why) {
   entry_->Fence();
   engine_->PostDropped(why);

@@ -34,6 +34,7 @@ class SidecarOrders : public sidecar_client::SidecarHandler {
   nlohmann::json PingFields() override;
   void OnFrame(const nlohmann::json& frame) override;
   void OnFenced(const std::string& why) override;
+  void OnHeardAgain() override;
 
  private:
   void OnWelcome(const nlohmann::json& frame);

@@ -81,6 +81,8 @@ void WorkerRegistration::SidecarSilent(Clock::time_point ends) {
   changed_.NotifyAll();
 }
 
+void WorkerRegistration::SidecarHeard() { SidecarSilent(Clock::time_point::max()); }
+
 WorkerRegistration::Clock::time_point WorkerRegistration::silence_ends() const {
   sync::MutexLock lock(&mu_);
   return silence_ends_;

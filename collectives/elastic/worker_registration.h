@@ -59,8 +59,10 @@ class WorkerRegistration {
   bool Dropped();
   // The sidecar gave up.
   void Failed(const std::string& message);
-  // The sidecar has fallen silent. If it sends no welcome until then it counts as gone.
+  // The sidecar has fallen silent. If it is not heard until then it counts as gone.
   void SidecarSilent(Clock::time_point ends);
+  // It answers again on the same connection. A welcome says the same.
+  void SidecarHeard();
   // Far away while the sidecar is heard.
   Clock::time_point silence_ends() const;
 

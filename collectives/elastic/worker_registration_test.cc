@@ -48,6 +48,9 @@ TEST(WorkerRegistrationTest, AStandbyHasNoRoleUntilItIsPromoted) {
   EXPECT_FALSE(registration.Dropped());
   EXPECT_EQ(registration.role(), Role::kStandby) << "also while its sidecar is away";
   registration.SidecarSilent(kNow);
+  registration.SidecarHeard();
+  EXPECT_EQ(registration.silence_ends(), WorkerRegistration::Clock::time_point::max());
+  registration.SidecarSilent(kNow);
   EXPECT_EQ(registration.AwaitRole(WorkerRegistration::Clock::time_point::max(), &role).code(),
             RM_ERR_UNAVAILABLE);
   registration.Promoted(Welcome(""));

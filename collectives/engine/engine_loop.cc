@@ -332,8 +332,10 @@ Status EngineLoop::SyncState(const RecoveryPlan& plan) {
 // The others stand at the boundary until this worker has the state. They are let go by the end of
 // the view, in whose successor this worker is not.
 Status EngineLoop::Abandon(const Status& why) {
-  End({why.code(),
-       "this worker was let into the job when it had given up waiting for that: " + why.message()});
+  End({RM_ERR_DROPPED,
+       "this worker was let into the job when it had given up waiting for that, so "
+       "the others went on without it: start again (" +
+           why.message() + ")"});
   options_.listener->OnAbandoned(connection_.view().epoch);
   return {RM_ERR_EPOCH_MOVED, "this worker's part in the job has ended"};
 }

@@ -34,8 +34,8 @@ class FakeSidecar {
   // How many frames of this type have come from the slot.
   int heard(int slot, const std::string& type);
   // False: it has not come within the fake's patience.
-  bool AwaitHeard(int slot, const std::string& type, int count);
-  bool AwaitGone(int slot);
+  [[nodiscard]] bool AwaitHeard(int slot, const std::string& type, int count);
+  [[nodiscard]] bool AwaitGone(int slot);
   int hellos(int slot);
   void AnswerPings(bool answer);
   void SetFence(int ms);

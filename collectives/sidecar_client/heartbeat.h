@@ -51,7 +51,7 @@ class Heartbeat {
   }
 
   // When the worker is fenced if no further ping is answered. Never before the first welcome, and
-  // only once after each.
+  // only once until the sidecar is heard again.
   int64_t fence_at() const {
     return fenced_ || answered_ == 0 ? std::numeric_limits<int64_t>::max() : answered_ + fence_ms_;
   }
@@ -59,6 +59,13 @@ class Heartbeat {
   bool Fence(int64_t now) {
     if (now < fence_at()) return false;
     return fenced_ = true;
+  }
+  // True, once after a fence, when a ping has been answered that is recent. A new welcome counts as
+  // that without a word.
+  bool HeardAgain(int64_t now) {
+    if (!fenced_ || now >= answered_ + fence_ms_) return false;
+    fenced_ = false;
+    return true;
   }
 
  private:

@@ -37,6 +37,22 @@ TEST(HeartbeatTest, FencesAgainWhenTheNextSidecarFallsSilentToo) {
   EXPECT_FALSE(heartbeat.Fence(11000));
 }
 
+TEST(HeartbeatTest, FencesAgainWhenTheSidecarWasHeardInBetween) {
+  Heartbeat heartbeat(100, 5000);
+  heartbeat.Restart(1000, 100, 5000);
+  const uint64_t old = heartbeat.Ping(1000);
+  EXPECT_FALSE(heartbeat.HeardAgain(2000)) << "nobody was fenced";
+  ASSERT_TRUE(heartbeat.Fence(6000));
+  heartbeat.Answered(old);
+  EXPECT_FALSE(heartbeat.HeardAgain(6000)) << "what it answers is old";
+  const uint64_t recent = heartbeat.Ping(6100);
+  heartbeat.Answered(recent);
+  EXPECT_TRUE(heartbeat.HeardAgain(6200));
+  EXPECT_FALSE(heartbeat.HeardAgain(6300)) << "that is said once";
+  EXPECT_FALSE(heartbeat.Fence(11099));
+  EXPECT_TRUE(heartbeat.Fence(11100));
+}
+
 TEST(HeartbeatTest, FencesOnceWhenTheTimeHasCome) {
   Heartbeat heartbeat(250, 1000);
   heartbeat.Restart(5000, 250, 1000);

@@ -129,6 +129,7 @@ int64_t SidecarClient::NextTimer(int64_t now) const {
 }
 
 void SidecarClient::CheckFence(int64_t now) {
+  if (heartbeat_.HeardAgain(now)) handler_->OnHeardAgain();
   if (!heartbeat_.Fence(now)) return;
   handler_->OnFenced("the sidecar has not answered for " + std::to_string(heartbeat_.fence_ms()) +
                      " ms: this worker may have been replaced and stops");

@@ -27,7 +27,9 @@ class SidecarHandler {
   virtual nlohmann::json Hello() = 0;                     // the first frame of each connection
   virtual nlohmann::json PingFields() = 0;                // what a ping carries beside its number
   virtual void OnFrame(const nlohmann::json& frame) = 0;  // all but `pong`
-  virtual void OnFenced(const std::string& why) = 0;      // once after each welcome
+  // Once until the sidecar is heard again, which a `welcome` or OnHeardAgain says.
+  virtual void OnFenced(const std::string& why) = 0;
+  virtual void OnHeardAgain() = 0;  // on the connection on which it was silent
 };
 
 class SidecarClient {

@@ -18,6 +18,7 @@ class Worker : public SidecarHandler {
   nlohmann::json PingFields() override { return nlohmann::json::object(); }
   void OnFrame(const nlohmann::json&) override {}
   void OnFenced(const std::string&) override {}
+  void OnHeardAgain() override {}
 };
 
 TEST(SidecarClientTest, APingThatIsAskedForDoesNotWaitForItsTime) {
@@ -29,9 +30,9 @@ TEST(SidecarClientTest, APingThatIsAskedForDoesNotWaitForItsTime) {
   Worker worker;
   SidecarClient client({socket}, &worker);
   client.Start();
-  sidecar.AwaitHeard(0, "ping", 1);  // the first follows the welcome
+  EXPECT_TRUE(sidecar.AwaitHeard(0, "ping", 1));  // the first follows the welcome
   client.PingNow();
-  sidecar.AwaitHeard(0, "ping", 2);
+  EXPECT_TRUE(sidecar.AwaitHeard(0, "ping", 2));
   EXPECT_EQ(sidecar.heard(0, "ping"), 2);
 }
 

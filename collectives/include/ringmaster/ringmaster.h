@@ -78,13 +78,15 @@ RM_API int rm_is_joining(void);
  * RM_ERR_NO_STATE, RM_ERR_MISMATCH: the state that is registered here is not the job's.
  * RM_ERR_UNAVAILABLE: the sidecar has not been heard for 600 seconds. After RM_ERR_TIMEOUT call it
  * again: a worker that is let in while it doesn't wait here holds the others up, for 10 seconds,
- * after which they go on without it, and every later call returns RM_ERR_TIMEOUT.
+ * after which they go on without it, and every later call returns RM_ERR_DROPPED: only the exit
+ * with RM_EXIT_DROPPED is left.
  *
  * A worker that was dropped (after a wrong suspicion, or while its sidecar was away) comes back by
  * this call, too. Its operations return RM_ERR_DROPPED until the call has returned, so that it
  * never sees a result that isn't the job's. What it was doing must begin again from the loaded
  * state. A process that can't do that exits with RM_EXIT_DROPPED: it is started again, and no
- * failure is counted. If a worker was dropped after rm_shutdown, the next rm_init returns
+ * failure is counted. RM_ERR_DROPPED: the sidecar is back and has let nobody in for 30 seconds;
+ * only that exit is left, too. If a worker was dropped after rm_shutdown, the next rm_init returns
  * RM_ERR_DROPPED, and the exit is the only way; rm_enter can't be called after rm_shutdown. */
 #define RM_EXIT_DROPPED 79
 RM_API rm_status rm_enter(double timeout_seconds);

@@ -422,7 +422,10 @@ def _sync_if_wanted(state, wanted):
 
 
 def _come_back(state, in_place):
-    _enter_again()
+    try:
+        _enter_again()
+    except WorkerDroppedError as error:  # nobody lets this process in any more: another is started
+        raise SystemExit(error.code) from error
     state.forget_changes()
     if in_place:
         state.on_reset()

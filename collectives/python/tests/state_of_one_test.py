@@ -11,6 +11,7 @@ import torch
 
 import ringmaster.torch as rm
 from ringmaster import _core
+from ringmaster.errors import EXIT_DROPPED
 
 
 def test_StepsAreCountedAndEndedOnce(world):
@@ -41,6 +42,25 @@ def test_StepsAreCountedAndEndedOnce(world):
     horovod(state)
     first = counts[0]
     assert counts == list(range(first, first + 6))
+
+
+def test_AWorkerThatNobodyLetsInAgainEndsItsProcess(world, monkeypatch):
+    asked = []
+
+    def refuse():
+        asked.append(1)
+        raise rm.WorkerDroppedError("fenced, and not let in again since")
+
+    monkeypatch.setattr("ringmaster.elastic._enter_again", refuse)
+
+    @rm.elastic.run
+    def train(state):
+        assert not asked, "it was entered again"
+        raise rm.WorkerDroppedError("the others go on without this worker")
+
+    with pytest.raises(SystemExit) as ended:
+        train(rm.elastic.ObjectState(batch=0))
+    assert ended.value.code == EXIT_DROPPED and len(asked) == 1
 
 
 def test_OfWhatWasSavedForAJoinerNothingIsKeptAfterTheStep(world):
