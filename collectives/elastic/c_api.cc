@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,6 +30,8 @@ using ringmaster::elastic::NotInitialised;
 using ringmaster::elastic::TrainingProcess;
 using ringmaster::elastic::WorkerOptions;
 using ringmaster::engine::Membership;
+
+constexpr size_t kLongestReportName = 64;  // what people see of a name
 
 thread_local std::string last_text;
 
@@ -251,6 +254,10 @@ rm_status rm_state_callbacks(rm_state_save_fn save, rm_state_load_fn load, void*
 rm_status rm_report(const char* name, double value) {
   return Guarded([&]() -> Status {
     if (name == nullptr || name[0] == '\0') return {RM_ERR_INVALID, "name is empty"};
+    if (const size_t bytes = std::strlen(name); bytes > kLongestReportName) {
+      return {RM_ERR_INVALID, "name has " + std::to_string(bytes) + " bytes: at most " +
+                                  std::to_string(kLongestReportName) + " are allowed"};
+    }
     if (!std::isfinite(value))
       return {RM_ERR_INVALID, std::string("'") + name + "': value is not finite"};
     const auto worker = CurrentWorker();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/fields/fields.h"
+#include "common/plain_text/plain_text.h"
 
 namespace ringmaster::job {
 namespace {
@@ -16,18 +17,8 @@ constexpr std::size_t kLongestLine = 200;
 constexpr std::size_t kMostWarnings = 8;
 constexpr int kGreatestXid = 9'999, kMostSlots = 1'024;
 
-// The text becomes part of a line for people: it is cut between two UTF-8 characters, and controls
-// nobody's terminal.
 std::string PlainLine(std::string text) {
-  if (text.size() > kLongestLine) {
-    std::size_t end = kLongestLine;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-    text.resize(end);
-  }
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
-  }
-  return text;
+  return plain_text::Cut(plain_text::WithoutControls(std::move(text)), kLongestLine);
 }
 
 std::map<int, std::uint64_t> Xids(const Json& object) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/fields/fields.h"
+#include "common/plain_text/plain_text.h"
 
 namespace ringmaster::job {
 namespace {
@@ -14,14 +15,7 @@ constexpr std::size_t kLongestName = 200;
 // A year: what is counted with a stranger's number must not overflow.
 constexpr std::int64_t kLongestWaitMs = 365LL * 24 * 3600 * 1000;
 
-// Cuts a long text, between two UTF-8 characters.
-std::string Short(std::string text) {
-  if (text.size() <= kLongestName) return text;
-  std::size_t end = kLongestName;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  text.resize(end);
-  return text;
-}
+std::string Short(std::string text) { return plain_text::Cut(std::move(text), kLongestName); }
 
 std::vector<int> Ranks(const nlohmann::json& list) {
   std::vector<int> ranks;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/plain_text/plain_text.h"
 #include "common/sync/mutex.h"
 #include "operator/inspection/terminal_text.h"
 
@@ -32,7 +33,7 @@ class TerminalDisplay : public Display {
   void Progress(const std::string& clock, const ProgressNews& news, TimePoint now) override {
     // A wrapped line can't be erased, so it is cut.
     std::string line = clock + news.text;
-    inspection::ReplaceControls(&line);
+    line = plain_text::WithoutControls(std::move(line));
     const std::string cut = inspection::CutToColumns(line, static_cast<size_t>(width() - 1));
     ShowHeldUp(clock, news.held_up, cut, now);
     if (cut == progress_) return;
@@ -72,8 +73,7 @@ class TerminalDisplay : public Display {
     }
     reasons_ = std::move(reasons);
     for (Reason& reason : reasons_) {
-      std::string why = reason.held_up.why;
-      inspection::ReplaceControls(&why);
+      const std::string why = plain_text::WithoutControls(reason.held_up.why);
       if (reason.shown || now - reason.since < kLasts || line.find(why) != std::string::npos)
         continue;
       reason.shown = true;

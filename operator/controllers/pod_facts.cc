@@ -11,6 +11,7 @@
 
 #include "common/fields/fields.h"
 #include "common/fields/parse.h"
+#include "common/plain_text/plain_text.h"
 #include "operator/api/labels.h"
 #include "operator/controllers/finalizers.h"
 #include "operator/controllers/pod_annotations.h"
@@ -105,12 +106,8 @@ void ReadWhyUnscheduled(const Json& status, PodFacts* facts) {
 // The text becomes part of a sentence: the status is no place for a log.
 constexpr std::size_t kMaxWords = 200;
 
-// Cuts between two characters: part of a character would not be valid UTF-8.
-std::string Cut(std::string text) {
-  if (text.size() <= kMaxWords) return text;
-  std::size_t end = kMaxWords;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end) + "...";
+std::string ToWords(std::string_view line) {
+  return plain_text::CutWithDots(plain_text::WithoutControls(std::string(line)), kMaxWords);
 }
 
 // The line is the launcher's report about its own actions, which says nothing about why the script
@@ -130,8 +127,7 @@ std::string LastWords(std::string_view log) {
     log = log.substr(0, last + 1);
     const std::size_t begin = log.find_last_of("\r\n");  // npos + 1 is 0
     const std::string_view line = log.substr(begin + 1);
-    if (!IsLaunchersAccount(line))
-      return Cut(std::string(line.substr(line.find_first_not_of(kBlanks))));
+    if (!IsLaunchersAccount(line)) return ToWords(line.substr(line.find_first_not_of(kBlanks)));
     log = log.substr(0, begin + 1);
   }
 }

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "common/fields/fields.h"
+#include "common/plain_text/plain_text.h"
 #include "operator/inspection/sidecar_fields.h"
-#include "operator/inspection/terminal_text.h"
 
 namespace ringmaster::inspection {
 namespace {
@@ -22,14 +22,8 @@ constexpr size_t kMostOfView = 10'000;
 constexpr size_t kMostRebuilds = 1000;
 constexpr size_t kMostEntries = 1024;  // for every other list
 
-// Cuts at a character's end, and replaces characters that control a terminal.
 std::string Cut(std::string text, size_t longest) {
-  ReplaceControls(&text);
-  if (text.size() <= longest) return text;
-  size_t end = longest;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  text.resize(end);
-  return text;
+  return plain_text::Cut(plain_text::WithoutControls(std::move(text)), longest);
 }
 
 std::string TextOf(const Json& object, const char* name) {

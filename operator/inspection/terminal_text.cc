@@ -36,15 +36,6 @@ Character FirstOf(std::string_view text) {
 
 }  // namespace
 
-void ReplaceControls(std::string* text) {
-  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>((*text)[at]); };
-  for (std::size_t i = 0; i < text->size(); ++i) {
-    const bool latin = i > 0 && byte(i - 1) == 0xC2 && byte(i) >= 0x80 && byte(i) < 0xA0;
-    if (latin) (*text)[i - 1] = '?';
-    if (latin || byte(i) < 0x20 || byte(i) == 0x7F) (*text)[i] = '?';
-  }
-}
-
 std::size_t Columns(const std::string& text) {
   std::size_t columns = 0;
   for (std::string_view rest = text; !rest.empty();) {

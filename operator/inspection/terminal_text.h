@@ -1,14 +1,10 @@
-// Which text may be written to a terminal, and how much of it fits into a line. Pure.
+// How much of a text fits into a line of a terminal. Pure.
 #pragma once
 
 #include <cstddef>
 #include <string>
 
 namespace ringmaster::inspection {
-
-// Replaces control characters, which a terminal would obey, by question marks: those of ASCII, and
-// those of Latin 1 in UTF-8 (0xC2 0x80 to 0xC2 0x9F).
-void ReplaceControls(std::string* text);
 
 // The most columns that a terminal needs for the text: a character that some terminals draw with
 // double width counts twice.

@@ -27,11 +27,5 @@ TEST(TerminalTextTest, ColumnsAreNoBytes) {
   EXPECT_EQ(Columns("層"), 2U);
 }
 
-TEST(TerminalTextTest, ControlsMoveNoTerminal) {
-  std::string text = "a\nb\x1B[2J\xC2\x9Bz\x7F ü";
-  ReplaceControls(&text);
-  EXPECT_EQ(text, "a?b?[2J??z? ü");
-}
-
 }  // namespace
 }  // namespace ringmaster::inspection

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "common/fields/fields.h"
+#include "common/plain_text/plain_text.h"
 #include "operator/api/labels.h"
 #include "operator/api/scheduling_spec.h"
 
@@ -26,13 +27,9 @@ const Json* FindCondition(const Json& request, const char* type) {
   return nullptr;
 }
 
-// Cuts between two characters: part of a character would not be valid UTF-8.
+// Anybody may have written it.
 std::string Cut(std::string text) {
-  if (text.size() <= kMostWords) return text;
-  std::size_t end = kMostWords;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  text.resize(end);
-  return text + "...";
+  return plain_text::CutWithDots(plain_text::WithoutControls(std::move(text)), kMostWords);
 }
 
 std::string WordsOf(const Json& condition) {

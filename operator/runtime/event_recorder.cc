@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "common/logging/log.h"
+#include "common/plain_text/plain_text.h"
 #include "operator/api/labels.h"
 #include "operator/api/time.h"
 
@@ -20,14 +21,6 @@ std::int64_t NowMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-// Cuts to kMaxNote bytes, between two characters: part of a character would not be valid UTF-8.
-std::string CutNote(const std::string& note) {
-  if (note.size() <= kMaxNote) return note;
-  std::size_t end = kMaxNote;
-  while (end > 0 && (static_cast<unsigned char>(note[end]) & 0xC0) == 0x80) --end;
-  return note.substr(0, end);
 }
 
 kube::Json ToJson(const ObjectReference& object) {
@@ -47,7 +40,7 @@ EventRecorder::EventRecorder(std::shared_ptr<kube::KubeApi> api, std::string ins
 void EventRecorder::Record(const ObjectReference& regarding, bool warning,
                            const std::string& reason, const std::string& action,
                            const std::string& note, const ObjectReference& related) {
-  const std::string text = CutNote(note);
+  const std::string text = plain_text::Cut(note, kMaxNote);
   const std::string key = regarding.uid + "/" + reason + "/" + text;
   const std::int64_t now = NowMs();
   std::string name;

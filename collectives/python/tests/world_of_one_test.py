@@ -276,6 +276,9 @@ def test_ReportTakesNumbers(world):
     rm.report(loss=0.5, samples=3)
     with pytest.raises((TypeError, ValueError)):
         rm.report(loss="high")
+    rm.report(**{"x" * 64: 1})
+    with pytest.raises(ValueError, match="name has 65 bytes: at most 64 are allowed"):
+        rm.report(**{"x" * 65: 1})
 
 
 def test_LeavingTheJobIsAnExitWithCodeZero():
