@@ -52,9 +52,9 @@ class Operation:
             rows_by_rank.extend(counts[rank] for rank in range(ranks.value))
         return address.value, rows.value
 
-    def release(self):
+    def release(self, known_done=False):
         """Nobody wants the result. The buffers go as soon as the library is done with them."""
-        if not self.done():
+        if not known_done and not self.done():
             _abandoned.add(self)
             return
         _core.library().rm_release(self.number)
@@ -126,13 +126,15 @@ class Handle:
     def wait(self):
         if self._operation is None:
             raise ValueError("handle: has been synchronized already")
+        operation, is_done = self._operation, False
         try:
-            self._operation.wait()
-            return self._finish(self._operation)
+            operation.wait()
+            is_done = True
+            return self._finish(operation)
         finally:
-            if self._operation.done():  # else interrupted
-                operation, self._operation = self._operation, None
-                operation.release()
+            if is_done or operation.done():  # else interrupted
+                self._operation = None
+                operation.release(known_done=True)
 
     def __del__(self):
         if self._operation is not None and not sys.is_finalizing():

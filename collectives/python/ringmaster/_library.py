@@ -156,7 +156,8 @@ def _declare(library, path):
 def get():
     """The library of this process, loaded at the first use."""
     global _loaded
-    with _lock:
-        if _loaded is None:
-            _loaded = load()
-        return _loaded
+    if _loaded is None:
+        with _lock:
+            if _loaded is None:
+                _loaded = load()
+    return _loaded
