@@ -21,7 +21,7 @@ View Large(int pods, int slots) {
   for (int i = 0; i < pods; ++i) {
     const std::string n = std::to_string(i), host = "10.1.0." + n;
     view.pods.push_back({"uid-" + n, "job-worker-" + n, 1, "node-" + n, "zone", host + ":9401",
-                         host + ":9402", host + ":9403", i % 2 == 0});
+                         host + ":9402", host + ":9403", i % 2 == 0, i % 3 == 0});
     for (int slot = 0; slot < slots; ++slot) {
       view.ranks.push_back({static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(slot), 1,
                             host + ":" + std::to_string(5000 + slot), "rm-job-" + n, false});

@@ -43,15 +43,15 @@ bool KindFromText(std::string_view text, MessageKind* out) {
 }
 
 // Refuses a message without a field that its kind needs, so that the code behind can rely on it.
-void CheckMessage(const Message& message, fields::Reader* reader) {
+void CheckMessage(const Message& message, bool has_value, fields::Reader* reader) {
   bool voting = message.kind == MessageKind::kPrepare || message.kind == MessageKind::kPromise ||
                 message.kind == MessageKind::kPropose || message.kind == MessageKind::kAccepted ||
                 message.kind == MessageKind::kRefused;
   if (voting && message.ballot.none()) reader->Need("ballot", "an object {round, pod}");
   bool carries = message.kind == MessageKind::kPropose || message.kind == MessageKind::kAccepted ||
                  message.kind == MessageKind::kDecided;
-  if (carries && !message.value) reader->Need("value", "a view");
-  if (!message.accepted.none() && !message.value) reader->Need("value", "the accepted view");
+  if (carries && !has_value) reader->Need("value", "a view");
+  if (!message.accepted.none() && !has_value) reader->Need("value", "the accepted view");
   if (message.kind == MessageKind::kJoin && message.candidate.pod.uid.empty()) {
     reader->Need("candidate", "an object {pod, workers}");
   }
@@ -59,7 +59,7 @@ void CheckMessage(const Message& message, fields::Reader* reader) {
 
 }  // namespace
 
-std::string EncodeMessage(const Message& message) {
+std::string EncodeMessage(const Message& message, const std::string& change) {
   json out = {{"kind", MessageKindText(message.kind)},
               {"from", message.from},
               {"incarnation", message.incarnation},
@@ -67,7 +67,11 @@ std::string EncodeMessage(const Message& message) {
   if (!message.ballot.none()) out["ballot"] = BallotJson(message.ballot);
   if (!message.promised.none()) out["promised"] = BallotJson(message.promised);
   if (!message.accepted.none()) out["accepted"] = BallotJson(message.accepted);
-  if (message.value) out["value"] = ToJson(*message.value);
+  if (!change.empty()) {
+    out["change"] = change;
+  } else if (message.value) {
+    out["value"] = ToJson(*message.value);
+  }
   if (message.base) out["base"] = ToJson(*message.base);
   if (message.number != 0) out["number"] = message.number;
   if (!message.pods.empty()) out["pods"] = message.pods;
@@ -80,7 +84,7 @@ std::string EncodeMessage(const Message& message) {
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-tl::expected<Message, std::string> DecodeMessage(std::string_view text) {
+tl::expected<Message, std::string> DecodeMessage(std::string_view text, std::string* change) {
   tl::expected<json, std::string> parsed = fields::Parse(text, "message");
   if (!parsed) return tl::make_unexpected(parsed.error());
   fields::Reader reader(*parsed, "message");
@@ -114,7 +118,9 @@ tl::expected<Message, std::string> DecodeMessage(std::string_view text) {
         fields::MoveInto(ReadCandidate(*candidate, reader.Path("candidate")), &message.candidate);
     if (!error.empty()) reader.Fail(std::move(error));
   }
-  if (reader.ok()) CheckMessage(message, &reader);
+  if (change != nullptr && !message.value) reader.String("change", change, false);
+  const bool has_value = message.value != nullptr || (change != nullptr && !change->empty());
+  if (reader.ok()) CheckMessage(message, has_value, &reader);
   if (!reader.ok()) return tl::make_unexpected(reader.error());
   return message;
 }

@@ -11,8 +11,12 @@
 
 namespace ringmaster::membership {
 
-std::string EncodeMessage(const Message& message);
-tl::expected<Message, std::string> DecodeMessage(std::string_view text);
+// `change`: stands in the text in place of message.value (view_changes.h); empty: the value itself.
+std::string EncodeMessage(const Message& message, const std::string& change = "");
+// Null `change`: the value itself has to be there. Else, where a change takes its place, `change`
+// gets it, and the message has no value yet.
+tl::expected<Message, std::string> DecodeMessage(std::string_view text,
+                                                 std::string* change = nullptr);
 
 std::string EncodeReport(const RecoveryReport& report);
 tl::expected<RecoveryReport, std::string> DecodeReport(std::string_view text);

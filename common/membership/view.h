@@ -42,6 +42,9 @@ struct Pod {
   // Its heartbeats prove that it holds the job's key. A sidecar of an older version never sets
   // this, and drops it from the entries of other pods in a view that it proposes.
   bool proves_heartbeats = false;
+  // It reads a view that is sent as what changed against another one (view_changes.h). Sidecars of
+  // older versions treat this field as they treat the one above.
+  bool reads_changes = false;
 
   bool operator==(const Pod&) const = default;
 };

@@ -25,6 +25,7 @@ json ToJson(const Pod& pod) {
   value["heartbeat"] = pod.heartbeat;
   value["http"] = pod.http;
   if (pod.proves_heartbeats) value["provesHeartbeats"] = true;
+  if (pod.reads_changes) value["readsChanges"] = true;
   return value;
 }
 
@@ -102,6 +103,7 @@ tl::expected<Pod, std::string> ReadPod(const json& value, std::string path) {
   reader.String("heartbeat", &pod.heartbeat, false);
   reader.String("http", &pod.http, false);
   reader.Bool("provesHeartbeats", &pod.proves_heartbeats, false);
+  reader.Bool("readsChanges", &pod.reads_changes, false);
   if (reader.ok() && pod.uid.empty()) reader.Fail("uid", pod.uid, "a pod uid");
   if (!reader.ok()) return tl::make_unexpected(reader.error());
   return pod;

@@ -37,8 +37,9 @@ struct LinkOutputs {
 
 // The other sidecars.
 struct PeerOutputs {
-  std::function<void(const std::string& pod, const std::string& address,
-                     const membership::Message&)>
+  // `change`: goes in place of the message's view; empty: the view itself goes.
+  std::function<void(const std::string& pod, const std::string& address, const membership::Message&,
+                     const std::string& change)>
       deliver;
   // A message of HistoryHandover; null: nobody is asked.
   std::function<void(const std::string& pod, const std::string& address, const std::string& body)>

@@ -27,6 +27,7 @@ PeerMonitor::PeerMonitor(std::string pod_uid, AgentClock clock, PeerOutputs outp
       accusations_(outputs_.look_around) {}
 
 void PeerMonitor::EnterView(const membership::View& view) {
+  changes_.Know(membership_->member().current());
   const bool listed = view.FindPod(pod_uid_) >= 0;
   Watch(listed ? view.pods : std::vector<membership::Pod>{});
   ring_.EnterView(view);
@@ -40,12 +41,14 @@ std::vector<BrokenLink> PeerMonitor::BrokenLinks() const {
 
 void PeerMonitor::OnMessage(const std::string& body, const std::string& from,
                             const std::string& address) {
-  auto message = membership::DecodeMessage(body);
+  std::string change;
+  auto message = membership::DecodeMessage(body, &change);
   if (!message || message->from != from) {
     spdlog::warn("message refused from={} error=\"{}\"", from,
                  message ? "its sender is another" : message.error());
     return;
   }
+  if (!change.empty() && !TakeChange(change, &*message)) return;
   if (IsAccusation(*message)) {
     // What is kept of accusations grows with the view, whatever a member sends.
     std::erase_if(message->pods, [&](const std::string& pod) {
@@ -55,6 +58,19 @@ void PeerMonitor::OnMessage(const std::string& body, const std::string& from,
     Say(*message);
   }
   membership_->Feed(membership::MessageReceived{std::move(*message), address});
+}
+
+bool PeerMonitor::TakeChange(const std::string& change, membership::Message* message) {
+  changes_.Know(membership_->member().current());
+  message->value = changes_.Decode(change);
+  if (message->value) return true;
+  // Whoever decides a view knows it; of other messages the sender is in the view that they are
+  // about. This member has a view before or after that one.
+  const bool decided = message->kind == membership::MessageKind::kDecided;
+  spdlog::debug("a view can't be read from={} kind={}", message->from,
+                membership::MessageKindText(message->kind));
+  membership_->Feed(membership::PodHeard{message->from, message->view + (decided ? 1 : 0)});
+  return false;
 }
 
 // Of the silence of pods of this view.
@@ -120,8 +136,9 @@ void PeerMonitor::OnWorkerBroken(Epoch epoch, int rank, const std::string& reaso
   ring_.Broke(epoch, rank, clock_.now());
 }
 
-void PeerMonitor::Deliver(const membership::Send& send) const {
-  outputs_.deliver(send.to, send.address, send.message);
+void PeerMonitor::Deliver(const membership::Send& send) {
+  outputs_.deliver(send.to, send.address, send.message, changes_.Encode(send.message, send.to));
+  changes_.Know(membership_->member().current());
 }
 
 void PeerMonitor::CheckSuspicions() {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/membership/view_changes.h"
 #include "sidecar/app/accusations.h"
 #include "sidecar/app/agent_outputs.h"
 #include "sidecar/app/departure.h"
@@ -38,10 +39,13 @@ class PeerMonitor {
   std::vector<BrokenLink> BrokenLinks() const;
   // What the own heartbeats tell the others from now on.
   void SetNews(Epoch epoch) const { outputs_.set_news(epoch, rebuilds_->newest_step()); }
-  void Deliver(const membership::Send& send) const;
+  void Deliver(const membership::Send& send);
   void CheckSuspicions();
 
  private:
+  // False: the view in the message can't be read, so it counts as lost, and the sender is asked
+  // for its view.
+  bool TakeChange(const std::string& change, membership::Message* message);
   bool IsAccusation(const membership::Message& message) const;
   void Say(const membership::Message& accusation);
   void CheckRing();
@@ -52,6 +56,7 @@ class PeerMonitor {
   MembershipLoop* const membership_;
   const Departure* const departure_;
   RebuildTracker* const rebuilds_;
+  membership::ViewChanges changes_;
   RingTrouble ring_;
   Accusations accusations_;
 };

@@ -245,6 +245,7 @@ class SidecarImpl final : public Sidecar {
     pod.heartbeat = net::JoinAddress(options_.advertise, heartbeats_->port());
     pod.http = net::JoinAddress(options_.advertise, http_->port());
     pod.proves_heartbeats = !options_.ring_key.empty();
+    pod.reads_changes = true;
     return pod;
   }
 
@@ -406,7 +407,8 @@ AgentOutputs SidecarImpl::Outputs() {
   };
   const std::string address = RendezvousAddress();
   outputs.peers.deliver = [this, address](const std::string& to, const std::string& where,
-                                          const membership::Message& message) {
+                                          const membership::Message& message,
+                                          const std::string& change) {
     if (where.empty()) return;
     peers_->Send(where,
                  {.job_uid = options_.job_uid,
@@ -414,7 +416,7 @@ AgentOutputs SidecarImpl::Outputs() {
                   .incarnation = message.incarnation,
                   .to = to,
                   .address = address,
-                  .body = membership::EncodeMessage(message)},
+                  .body = membership::EncodeMessage(message, change)},
                  kDeliverDeadline, [to](const std::string& why) {
                    spdlog::debug("message not delivered to={} reason=\"{}\"", to, why);
                  });

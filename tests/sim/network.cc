@@ -16,10 +16,11 @@ bool World::Connected(int a, int b) const {
   return side_[a] == side_[b] && cut_.count({a, b}) == 0;
 }
 
-void World::Deliver(int from, const std::string& to_uid, const membership::Message& message) {
+void World::Deliver(int from, const std::string& to_uid, const membership::Message& message,
+                    const std::string& change) {
   const int to = IndexOf(to_uid);
   if (random_.Chance(loss_) || !Connected(from, to)) return;
-  const std::string body = membership::EncodeMessage(message);
+  const std::string body = membership::EncodeMessage(message, change);
   for (int copies = random_.Chance(repeat_) ? 2 : 1; copies > 0; --copies) {
     const Micros delay = random_.Between(100, random_.Chance(slow_) ? 900 * kMs : 4 * kMs);
     time_.After(delay, [this, from, to, body] {

@@ -90,6 +90,7 @@ void World::StartSidecar(int index) {
   self.incarnation = state.incarnation;
   self.node = "n-" + std::to_string(index);
   self.address = self.heartbeat = self.http = pod.uid + ":1";
+  self.reads_changes = index % 4 != 3;  // the others are of an earlier version
   SidecarOptions options;
   options.job_namespace = "default";
   options.job_name = options.job_uid = "job";
@@ -297,8 +298,8 @@ LinkOutputs World::LinkOf(int index) {
 PeerOutputs World::PeersOf(int index) {
   PeerOutputs peers;
   peers.deliver = [this, index](const std::string& to, const std::string& address,
-                                const membership::Message& message) {
-    if (Output(index) && !address.empty()) Deliver(index, to, message);
+                                const membership::Message& message, const std::string& change) {
+    if (Output(index) && !address.empty()) Deliver(index, to, message, change);
   };
   peers.watch = [this, index](const std::vector<membership::Pod>& list) {
     if (!Output(index)) return;

@@ -252,7 +252,8 @@ class World {
   void CloseBySidecar(std::uint64_t stream);
 
   // network.cc
-  void Deliver(int from, const std::string& to, const membership::Message& message);
+  void Deliver(int from, const std::string& to, const membership::Message& message,
+               const std::string& change);
   bool Connected(int a, int b) const;
   bool BothWays(int a, int b) const { return Connected(a, b) && Connected(b, a); }
   void Beat(int pod, std::uint32_t life);

@@ -48,7 +48,7 @@ class AgentTest : public testing::Test {
     };
     outputs.link.refuse = [](uint64_t, const std::string&) {};
     outputs.peers.deliver = [this](const std::string& to, const std::string&,
-                                   const Message& message) {
+                                   const Message& message, const std::string&) {
       log_.push_back(std::string(membership::MessageKindText(message.kind)) + " to " + to);
       if (message.kind == MessageKind::kSuspect) suspected_ = message.pods;
     };

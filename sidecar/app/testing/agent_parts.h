@@ -131,7 +131,7 @@ struct AgentParts {
   PeerOutputs Peers() {
     PeerOutputs outputs;
     outputs.deliver = [this](const std::string& to, const std::string&,
-                             const membership::Message& message) {
+                             const membership::Message& message, const std::string&) {
       log.push_back(std::string(membership::MessageKindText(message.kind)) + " to " + to);
     };
     outputs.watch = [](const std::vector<membership::Pod>&) {};
