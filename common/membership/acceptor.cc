@@ -52,6 +52,10 @@ bool Acceptor::OnPropose(const Ballot& ballot, const ViewPtr& value, const std::
 }
 
 void Acceptor::AnswerOutdated(const Message& message) {
+  // A vote for the view that this member has by now: it came after the quorum, and its sender was
+  // told when the view was decided. If that was lost, its heartbeats will name the older view.
+  if (message.kind == MessageKind::kAccepted && EpochOf(message.value) == parts_.state->epoch())
+    return;
   const bool prepare = message.kind == MessageKind::kPrepare;
   const bool propose = message.kind == MessageKind::kPropose;
   if ((!prepare && !propose) || Holds(Clause::kCurrentViewOnly)) {

@@ -9,10 +9,10 @@ namespace {
 // An applicant repeats its request; after so many pauses without one it has given up.
 constexpr int kMissedRepeats = 5;
 
-bool InView(const View& view, const Candidate& candidate) {
-  if (view.FindMember(candidate.pod.uid, candidate.pod.incarnation) < 0) return false;
+bool InView(const MemberState& state, const Candidate& candidate) {
+  if (state.FindMember(candidate.pod.uid, candidate.pod.incarnation) < 0) return false;
   return std::all_of(candidate.workers.begin(), candidate.workers.end(), [&](const Worker& worker) {
-    return view.FindRank(candidate.pod.uid, worker.slot, worker.incarnation) >= 0;
+    return state.view().FindRank(candidate.pod.uid, worker.slot, worker.incarnation) >= 0;
   });
 }
 
@@ -29,12 +29,12 @@ void Applicants::OnJoin(const Message& message) {
   if (message.view < state.epoch() || !state.is_coordinator()) {
     parts_.outbox->SendTo(message.from, parts_.outbox->MakeViewMessage());
   }
-  const int pod = state.in_view() ? state.view().FindPod(candidate.pod.uid) : -1;
+  const int pod = state.in_view() ? state.FindPod(candidate.pod.uid) : -1;
   if (pod >= 0 && state.view().pods[pod].incarnation < candidate.pod.incarnation) {
     parts_.peers->SetReplaced(pod);  // it lost its file: the former incarnation will never answer
   }
   if (!state.is_coordinator() || !state.voting() || candidate.workers.empty()) return;
-  if (InView(state.view(), candidate) || parts_.drains->Contains(candidate.pod.uid)) return;
+  if (InView(state, candidate) || parts_.drains->Contains(candidate.pod.uid)) return;
   Add({candidate, message.reason});
 }
 
@@ -47,7 +47,7 @@ void Applicants::Add(const Joiner& joiner) {
 void Applicants::EnterView() {
   std::erase_if(applicants_, [&](const auto& entry) {
     const Pod& pod = entry.second.joiner.candidate.pod;
-    return parts_.state->view().FindMember(entry.first, pod.incarnation) >= 0;
+    return parts_.state->FindMember(entry.first, pod.incarnation) >= 0;
   });
   if (applicants_.empty()) since_.reset();
 }
@@ -61,10 +61,11 @@ std::vector<Joiner> Applicants::Admissible() const {
   std::vector<Joiner> joiners;
   for (const auto& [pod, applicant] : applicants_) {
     const Candidate& candidate = applicant.joiner.candidate;
-    const int index = view.FindPod(pod);
+    const int index = parts_.state->FindPod(pod);
     // The pod's former incarnation has to leave the view first.
     const bool twice = index >= 0 && view.pods[index].incarnation != candidate.pod.incarnation;
-    if (Fresh(applicant) && !twice && !parts_.drains->Contains(pod) && !InView(view, candidate)) {
+    if (Fresh(applicant) && !twice && !parts_.drains->Contains(pod) &&
+        !InView(*parts_.state, candidate)) {
       joiners.push_back(applicant.joiner);
     }
   }
@@ -74,10 +75,9 @@ std::vector<Joiner> Applicants::Admissible() const {
 bool Applicants::Complete() const {
   const std::vector<Joiner> joiners = Admissible();
   if (joiners.empty()) return false;
-  const View& view = parts_.state->view();
-  std::size_t pods = view.pods.size();
+  std::size_t pods = parts_.state->view().pods.size();
   for (const Joiner& joiner : joiners) {
-    if (view.FindPod(joiner.candidate.pod.uid) < 0) ++pods;
+    if (parts_.state->FindPod(joiner.candidate.pod.uid) < 0) ++pods;
   }
   const bool waited = since_ && parts_.outbox->now() - *since_ >= timers_.join_batch;
   return expected_pods_ == 0 || pods >= expected_pods_ || waited;

@@ -33,7 +33,7 @@ void CampaignRequests::Send(const Campaign& campaign) {
                                  : parts_.learner->Votes(campaign.ballot, campaign.value);
   for (std::size_t i = 0; i < view.pods.size(); ++i) {
     if (answered.Has(i) || parts_.peers->resigned(static_cast<int>(i))) continue;
-    parts_.outbox->SendTo(view.pods[i].uid, message);
+    parts_.outbox->SendTo(view.pods[i], message);
   }
   // With each repeat the record is asked in any case: pods that seem to live have not answered.
   const bool ask_record =

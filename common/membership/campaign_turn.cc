@@ -15,7 +15,7 @@ bool CampaignTurn::HasCome(bool fault, bool may) {
   }
   // Waits for the attempt of another proposer, unless that proposer has gone silent.
   const Ballot& attempt = parts_.acceptor->CurrentBallot();
-  const int owner = attempt.none() ? -1 : state.view().FindPod(attempt.pod);
+  const int owner = attempt.none() ? -1 : state.FindPod(attempt.pod);
   const int position = CampaignPosition(state, *parts_.peers);
   const TimePoint now = parts_.outbox->now();
   const bool own = owner == state.self();

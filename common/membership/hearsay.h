@@ -30,8 +30,9 @@ class Hearsay {
 
   void Clear();
   void Accuse(int accuser, int accused) { told_.emplace(accuser, accused); }
+  bool any() const { return !told_.empty(); }
   // Decides what counts now; call it before the functions below. `gone` has an entry for each pod:
-  // true if the pod leaves the view whatever others say.
+  // true if the pod leaves the view whatever others say. It may be empty if nothing was said.
   void Weigh(const std::vector<bool>& gone, int self, TimePoint now);
 
   // The accusations that count now.

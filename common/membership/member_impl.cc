@@ -212,7 +212,7 @@ void MemberImpl::CheckDecision() {
   message.value = next;
   outbox_.SendToMembers(message);
   for (const Pod& pod : next->pods) {
-    if (state_.view().FindPod(pod.uid) < 0) outbox_.SendTo(pod.uid, message);
+    if (state_.FindPod(pod.uid) < 0) outbox_.SendTo(pod.uid, message);
   }
   Learn(next);
 }
@@ -294,10 +294,9 @@ void MemberImpl::HandleMessage(const Message& message, const std::string& addres
   } else if (message.view < own) {
     succession_.AnswerOutdated(message);
   } else if (state_.in_view() && !state_.frozen()) {
-    const View& view = state_.view();
     const int from = without_.Has(Clause::kIncarnationMatches)
-                         ? view.FindPod(message.from)
-                         : view.FindMember(message.from, message.incarnation);
+                         ? state_.FindPod(message.from)
+                         : state_.FindMember(message.from, message.incarnation);
     if (from >= 0) HandleForView(message, from);
   }
 }

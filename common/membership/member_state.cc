@@ -16,8 +16,14 @@ int PlaceIn(const View& view, const std::string& uid, std::uint64_t incarnation,
 
 MemberState::MemberState(std::string uid, PersistentState stored, ClauseSet without, Outbox* outbox)
     : uid_(std::move(uid)), without_(without), outbox_(outbox), stored_(std::move(stored)) {
+  index_.Set(stored_.view.get());
   if (stored_.view) self_ = PlaceIn(*stored_.view, uid_, stored_.incarnation, without_);
   outbox_->SetView(stored_.view);
+}
+
+int MemberState::FindMember(std::string_view uid, std::uint64_t incarnation) const {
+  const int i = index_.Find(uid);
+  return i >= 0 && view().pods[static_cast<std::size_t>(i)].incarnation == incarnation ? i : -1;
 }
 
 bool MemberState::voting() const {
@@ -75,6 +81,7 @@ void MemberState::EnterView(const ViewPtr& next) {
   stored_.incarnation = incarnation;
   stored_.lineage = lineage;
   stored_.view = next;
+  index_.Set(next.get());
   self_ = PlaceIn(*next, uid_, incarnation, without_);
   outbox_->SetView(next);
   Store();

@@ -5,11 +5,14 @@
 // consequences are added to the outbox. Owned by MemberImpl; used by the member's thread only.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "common/membership/action.h"
 #include "common/membership/clause.h"
 #include "common/membership/outbox.h"
+#include "common/membership/pod_index.h"
 #include "common/membership/quorum.h"
 
 namespace ringmaster::membership {
@@ -28,6 +31,11 @@ class MemberState {
   bool has_view() const { return stored_.view != nullptr; }
   const View& view() const { return *stored_.view; }  // only if has_view()
   Epoch epoch() const { return EpochOf(stored_.view); }
+
+  // As View::FindPod and View::FindMember of the current view, in a time that does not grow with
+  // it.
+  int FindPod(std::string_view uid) const { return index_.Find(uid); }
+  int FindMember(std::string_view uid, std::uint64_t incarnation) const;
 
   // Index of this pod in the current view; -1: the view does not list it with this incarnation.
   int self() const { return self_; }
@@ -62,6 +70,7 @@ class MemberState {
   Outbox* outbox_;
 
   PersistentState stored_;
+  PodIndex index_;  // of stored_.view
   int self_ = -1;
 };
 

@@ -46,8 +46,12 @@ void Outbox::SendTo(const std::string& to, Message message) {
   Emit(Send{to, AddressOf(to), std::move(message)});
 }
 
+void Outbox::SendTo(const Pod& to, Message message) {
+  if (to.uid != uid_) Emit(Send{to.uid, to.address, std::move(message)});
+}
+
 void Outbox::SendToMembers(const Message& message) {
-  for (const Pod& pod : view_->pods) SendTo(pod.uid, message);
+  for (const Pod& pod : view_->pods) SendTo(pod, message);
 }
 
 bool Outbox::SendLimited(const std::string& to, Message message) {

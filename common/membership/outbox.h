@@ -38,6 +38,7 @@ class Outbox {
   Message MakeViewMessage() const;
   // Nothing is sent to this pod itself.
   void SendTo(const std::string& to, Message message);
+  void SendTo(const Pod& to, Message message);
   void SendToMembers(const Message& message);
   // Answers a pod that is behind or ahead, which may send a lot. False: nothing was sent, because
   // the last answer to it is less than `retry` ago.

@@ -13,10 +13,12 @@ void PeerStatus::EnterView() {
       state_->in_view() ? SuspectedPods() : std::vector<std::string>();
   view_ = state_->stored().view;
   pods_.assign(view_ ? view_->pods.size() : 0, {});
+  resignations_.assign(pods_.size(), nullptr);
+  gone_ = 0;
   hearsay_.Clear();
   links_.Clear();
   for (const std::string& pod : silent) {
-    if (int i = view_->FindPod(pod); i >= 0) pods_[i].suspected = true;
+    if (int i = state_->FindPod(pod); i >= 0) Change(i, [](Peer* peer) { peer->suspected = true; });
   }
   if (state_->in_view() && state_->stored().resigned) {
     SetResignation(state_->self(), ResignationOf(state_->stored()));
@@ -25,17 +27,17 @@ void PeerStatus::EnterView() {
 
 bool PeerStatus::Suspect(const std::string& uid) {
   if (!state_->in_view()) return false;
-  const int pod = view_->FindPod(uid);
+  const int pod = state_->FindPod(uid);
   if (pod < 0 || pod == state_->self() || pods_[pod].suspected) return false;
-  pods_[pod].suspected = true;
+  Change(pod, [](Peer* peer) { peer->suspected = true; });
   return true;
 }
 
 bool PeerStatus::ClearSuspicion(const std::string& uid) {
   if (!state_->in_view()) return false;
-  const int pod = view_->FindPod(uid);
+  const int pod = state_->FindPod(uid);
   if (pod < 0 || !pods_[pod].suspected) return false;
-  pods_[pod].suspected = false;
+  Change(pod, [](Peer* peer) { peer->suspected = false; });
   return true;
 }
 
@@ -43,7 +45,7 @@ bool PeerStatus::SetLinkBroken(const std::vector<std::string>& accused) {
   if (!state_->in_view()) return false;
   bool news = links_.Break();
   for (const std::string& uid : accused) {
-    const int pod = view_->FindPod(uid);
+    const int pod = state_->FindPod(uid);
     if (pod < 0 || pod == state_->self()) continue;
     news = links_.Accuse(state_->self(), pod) || news;
   }
@@ -54,7 +56,7 @@ void PeerStatus::OnSuspect(const Message& message, int from, bool rebuilds) {
   const bool link = message.number == 1;
   if (link && rebuilds) SetLinkBroken({});
   for (const std::string& uid : message.pods) {
-    const int accused = view_->FindPod(uid);
+    const int accused = state_->FindPod(uid);
     if (accused < 0 || accused == from) continue;
     if (link) {
       links_.Accuse(from, accused);
@@ -66,7 +68,9 @@ void PeerStatus::OnSuspect(const Message& message, int from, bool rebuilds) {
 
 void PeerStatus::WeighHearsay(TimePoint now) {
   std::vector<bool> gone;
-  for (std::size_t i = 0; i < pods_.size(); ++i) gone.push_back(Gone(static_cast<int>(i)));
+  if (hearsay_.any()) {  // there is none most of the time, and the view may be large
+    for (std::size_t i = 0; i < pods_.size(); ++i) gone.push_back(Gone(static_cast<int>(i)));
+  }
   hearsay_.Weigh(gone, state_->self(), now);
 }
 
@@ -84,22 +88,17 @@ std::vector<std::string> PeerStatus::SuspectedPods() const {
   return uids;
 }
 
-std::vector<const Resignation*> PeerStatus::Resignations() const {
-  std::vector<const Resignation*> resigned(pods_.size());
-  for (std::size_t i = 0; i < pods_.size(); ++i) {
-    if (pods_[i].resignation) resigned[i] = &*pods_[i].resignation;
-  }
-  return resigned;
+void PeerStatus::SetResignation(int pod, Resignation resignation) {
+  Change(pod, [&](Peer* peer) {
+    peer->resignation = std::move(resignation);
+    resignations_[static_cast<std::size_t>(pod)] = &*peer->resignation;
+  });
+}
+
+void PeerStatus::SetReplaced(int pod) {
+  Change(pod, [](Peer* peer) { peer->replaced = true; });
 }
 
 bool PeerStatus::Gone(int pod) const { return Lost(pod) || resigned(pod); }
-
-bool PeerStatus::AnyFault() const {
-  if (links_.broken() || !hearsay_.counted().empty()) return true;
-  for (std::size_t i = 0; i < pods_.size(); ++i) {
-    if (Gone(static_cast<int>(i))) return true;
-  }
-  return false;
-}
 
 }  // namespace ringmaster::membership

@@ -20,6 +20,8 @@ namespace ringmaster::membership {
 class PeerStatus {
  public:
   PeerStatus(const MemberState* state, Duration hearsay);
+  PeerStatus(const PeerStatus&) = delete;
+  PeerStatus& operator=(const PeerStatus&) = delete;
 
   // Call when the state's view has changed.
   void EnterView();
@@ -30,7 +32,7 @@ class PeerStatus {
   bool suspected(int pod) const { return pods_[pod].suspected; }
   std::vector<std::string> SuspectedPods() const;
   // The pod runs with a newer incarnation, so the one that this view lists will never answer.
-  void SetReplaced(int pod) { pods_[pod].replaced = true; }
+  void SetReplaced(int pod);
   // Decides which accusations of silence count now. Call it after each event and when
   // `hearsay().due()` is reached, before the functions below.
   void WeighHearsay(TimePoint now);
@@ -44,19 +46,17 @@ class PeerStatus {
   const BrokenLinks& links() const { return links_; }
   // All accusations that count now, of silence and of broken links.
   Hearsay::Edges accusations() const;
-  void SetResignation(int pod, Resignation resignation) {
-    pods_[pod].resignation = std::move(resignation);
-  }
+  void SetResignation(int pod, Resignation resignation);
   bool resigned(int pod) const { return pods_[pod].resignation.has_value(); }
   // One entry for each pod, null where it has not resigned.
-  std::vector<const Resignation*> Resignations() const;
+  const std::vector<const Resignation*>& Resignations() const { return resignations_; }
 
   // As far as this member knows, the pod takes no more part in this view: it is lost or has
   // resigned.
   bool Gone(int pod) const;
   // The pod is silent, or runs with a newer incarnation.
   bool Lost(int pod) const { return pods_[pod].suspected || pods_[pod].replaced; }
-  bool AnyFault() const;
+  bool AnyFault() const { return gone_ > 0 || links_.broken() || !hearsay_.counted().empty(); }
 
  private:
   struct Peer {
@@ -65,10 +65,20 @@ class PeerStatus {
     std::optional<Resignation> resignation;
   };
 
+  // Changes what is known of a pod.
+  template <typename Act>
+  void Change(int pod, const Act& act) {
+    const bool before = Gone(pod);
+    act(&pods_[static_cast<std::size_t>(pod)]);
+    gone_ += (Gone(pod) ? 1 : 0) - (before ? 1 : 0);
+  }
+
   const MemberState* state_;  // constant after construction
 
   ViewPtr view_;
   std::vector<Peer> pods_;
+  std::vector<const Resignation*> resignations_;  // those in pods_
+  int gone_ = 0;                                  // how many pods are Gone()
   Hearsay hearsay_;
   BrokenLinks links_;
 };

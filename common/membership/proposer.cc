@@ -174,7 +174,7 @@ void Proposer::Propose(bool resigning) {
 }
 
 void Proposer::AskAgain(const std::string& pod) {
-  if (campaign_.asking() && parts_.state->in_view() && parts_.state->view().FindPod(pod) >= 0) {
+  if (campaign_.asking() && parts_.state->in_view() && parts_.state->FindPod(pod) >= 0) {
     requests_.SendTo(pod, campaign_);
   }
 }

@@ -10,6 +10,13 @@ void RankStatus::EnterView(ViewPtr view) {
   lost_.assign(view_ ? view_->ranks.size() : 0, false);
   held_ = lost_;
   ran_ = false;
+  ranks_of_.assign(view_ ? view_->pods.size() : 0, {});
+  for (std::size_t r = 0; r < lost_.size(); ++r) ranks_of_[view_->ranks[r].pod].push_back(r);
+}
+
+const std::vector<std::size_t>& RankStatus::RanksOf(int pod) const {
+  static const std::vector<std::size_t> kNone;
+  return pod < 0 || ranks_of_.empty() ? kNone : ranks_of_[static_cast<std::size_t>(pod)];
 }
 
 void RankStatus::LoseWorkers(const std::string& pod, const std::vector<Worker>& workers) {
@@ -21,9 +28,8 @@ void RankStatus::LoseWorkers(const std::string& pod, const std::vector<Worker>& 
 
 RankStatus::OwnRanks RankStatus::UpdateOwn(int self, const LocalWorkers& workers) {
   OwnRanks own;
-  for (std::size_t r = 0; r < lost_.size(); ++r) {
+  for (const std::size_t r : RanksOf(self)) {
     const RankEntry& rank = view_->ranks[r];
-    if (rank.pod != static_cast<std::uint32_t>(self)) continue;
     const bool alive = workers.Alive(rank.slot, rank.incarnation);
     own.any_alive = own.any_alive || alive;
     if (!alive && !lost_[r]) lost_[r] = own.news = true;
@@ -34,11 +40,9 @@ RankStatus::OwnRanks RankStatus::UpdateOwn(int self, const LocalWorkers& workers
 
 std::vector<Worker> RankStatus::LostOf(int pod) const {
   std::vector<Worker> workers;
-  for (std::size_t r = 0; r < lost_.size(); ++r) {
+  for (const std::size_t r : RanksOf(pod)) {
     const RankEntry& rank = view_->ranks[r];
-    if (lost_[r] && rank.pod == static_cast<std::uint32_t>(pod)) {
-      workers.push_back({rank.slot, rank.incarnation, "", "", false});
-    }
+    if (lost_[r]) workers.push_back({rank.slot, rank.incarnation, "", "", false});
   }
   return workers;
 }

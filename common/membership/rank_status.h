@@ -42,7 +42,10 @@ class RankStatus {
   bool StateLost(const std::vector<const Resignation*>& resigned) const;
 
  private:
+  const std::vector<std::size_t>& RanksOf(int pod) const;
+
   ViewPtr view_;
+  std::vector<std::vector<std::size_t>> ranks_of_;  // by pod
   std::vector<bool> lost_, held_;
   bool ran_ = false;
 };

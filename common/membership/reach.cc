@@ -25,7 +25,7 @@ Reach CountReachable(const MemberState& state, const PeerStatus& peers) {
 
 int CampaignPosition(const MemberState& state, const PeerStatus& peers) {
   const int self = state.self();
-  const int coordinator = state.view().FindPod(state.view().coordinator);
+  const int coordinator = state.FindPod(state.view().coordinator);
   if (coordinator == self) return 0;
   int position = coordinator >= 0 && !peers.Gone(coordinator) ? 1 : 0;
   for (int i = 0; i < self; ++i) {

@@ -39,7 +39,7 @@ void StatusReport::SendToCoordinator() {
   Outbox& outbox = *parts_.outbox;
   Message silent = outbox.MakeMessage(MessageKind::kSuspect);
   silent.pods = parts_.peers->SuspectedPods();
-  const int coordinator = view.FindPod(view.coordinator);
+  const int coordinator = parts_.state->FindPod(view.coordinator);
   const bool reachable = coordinator >= 0 && !parts_.peers->suspected(coordinator);
   if (!silent.pods.empty() && reachable) outbox.SendTo(view.coordinator, std::move(silent));
 
