@@ -276,6 +276,20 @@ TEST_F(CrdTest, TheSameVariablesAreReserved) {
   EXPECT_TRUE(IsReservedEnv("RINGMASTER_MOUNT_SHM"));
 }
 
+int CountDefaults(const Json& schema) {
+  int defaults = schema.is_object() && schema.contains("default") ? 1 : 0;
+  if (!schema.is_structured()) return defaults;
+  for (const Json& part : schema) defaults += CountDefaults(part);
+  return defaults;
+}
+
+// An API server writes a new default into the specs of jobs that run. That would change the digest
+// of their pods, so all of them would be suspended. PodsDigest() must leave out such a field.
+TEST_F(CrdTest, ThePodTemplateGetsNoFurtherDefaults) {
+  const Json& worker = schema_["properties"]["spec"]["properties"]["worker"];
+  EXPECT_EQ(CountDefaults(worker["properties"]["template"]), 3);
+}
+
 TEST_F(CrdTest, NoFieldIsWithoutDescription) {
   for (const Field& field : fields_) {
     if (field.path.back() == ']') continue;

@@ -93,6 +93,10 @@ struct Spec {
   FailurePolicy failure_policy;
   Json failure_policy_json = Json::object();  // for the launcher, with defaults
   Json collectives = Json::object();          // for the library, with defaults
+  // A digest of what may change only while the job is suspended, as the user wrote it: pods that
+  // were made from another one must not run on. Fields with their defaults are left out, so that a
+  // new field of a later version changes no digest.
+  std::string pods_digest;
   friend bool operator==(const Spec&, const Spec&) = default;
 };
 
@@ -160,7 +164,7 @@ struct Status {
   int faults = 0;                           // faults of the application, which backoffLimit bounds
   std::uint64_t finished_epoch = 0;         // all ranks of this view agreed to end
   std::vector<std::string> accounted_pods;  // uids of ended pods whose end is counted above
-  std::string last_growth_time;             // when the job last grew because capacity had appeared
+  std::string last_growth_time;  // when the job last grew because capacity had appeared
   int times_given_back = 0;  // admitted pods that did not all find a node, since the job last ran
   std::string last_given_back_time;
   // Members of the newest view whose death is proven: the proof is needed longer than their objects

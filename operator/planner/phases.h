@@ -60,6 +60,9 @@ bool GivesAll(const Snapshot& in, DecisionDraft& out);
 void OfferAll(const Snapshot& in, DecisionDraft& out);
 // The status says that all pods leave, suspended or for another job.
 bool IsWrittenThatAllLeave(const Snapshot& in, const JobState& state);
+// The template or the collectives were changed, so the job was suspended meanwhile, and pods of
+// before run as if it had not been: all leave as for a suspension.
+bool IsOutdated(const Snapshot& in);
 // Of a job whose pods have all been told to go: some still end.
 bool PodsStillEnd(const Snapshot& in, DecisionDraft& out);
 void SetPreempted(const Snapshot& in, const JobState& state, const PodSets& pods,
