@@ -306,6 +306,8 @@ Status StatusWithEverything() {
   status.last_rebuild = LastRebuild{7, "PodDrained", 0.08, 1};
   status.finished_epoch = 7;
   status.accounted_pods = {"uid-1"};
+  status.counted_exits = {{"uid-3", 0, 2}};
+  status.counted_exits_omitted = 1;
   status.proven_dead = {"uid-2"};
   status.troubled_nodes = {
       {"node-1", 3, "2026-01-31T12:00:00Z", "2026-01-31T12:10:00Z", "workers kept dying"}};

@@ -137,6 +137,15 @@ struct TroubledNode {
   friend bool operator==(const TroubledNode&, const TroubledNode&) = default;
 };
 
+// The newest exit of a worker that the status counts, of those in this slot of the pod. Sidecars
+// tell every operator of their newest exits.
+struct CountedExit {
+  std::string pod;  // uid
+  int slot = 0;
+  std::uint64_t incarnation = 0;  // of the process that ended
+  friend bool operator==(const CountedExit&, const CountedExit&) = default;
+};
+
 struct ReplicaStatus {
   int active = 0;
   int succeeded = 0;
@@ -164,6 +173,11 @@ struct Status {
   int faults = 0;                           // faults of the application, which backoffLimit bounds
   std::uint64_t finished_epoch = 0;         // all ranks of this view agreed to end
   std::vector<std::string> accounted_pods;  // uids of ended pods whose end is counted above
+  // Of the pods that still exist, exits that are counted above.
+  std::vector<CountedExit> counted_exits;
+  // How many counted exits of such pods that list lacks, at least. Absent while no exit is counted,
+  // or where an operator of an earlier version, or an API server with its schema, has kept no list.
+  std::optional<int> counted_exits_omitted;
   std::string last_growth_time;  // when the job last grew because capacity had appeared
   int times_given_back = 0;  // admitted pods that did not all find a node, since the job last ran
   std::string last_given_back_time;

@@ -43,6 +43,11 @@ void RecordAnnouncedEnds(const Snapshot& in, PodCreate& create);
 // The node that a pod without one was kept off, and that stays after all; empty: none.
 std::string NodeToReturnTo(const Snapshot& in, const PodFacts& pod);
 void CountEnds(const Snapshot& in, JobState& state, DecisionDraft& out);
+// False: the status counts this exit already, or may do so. True: the caller counts it, and the
+// status notes that.
+bool NoteExit(const Snapshot& in, DecisionDraft& out, const job::WorkerExit& exit);
+// Forgets the exits in pods that are gone.
+void ForgetExits(const Snapshot& in, DecisionDraft& out);
 void EvaluateOutcome(const Snapshot& in, JobState& state, const PodSets& pods, DecisionDraft& out);
 // The job is to start again from its checkpoint: that may be once too often. It is counted when the
 // record has the view.
