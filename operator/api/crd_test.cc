@@ -276,6 +276,20 @@ TEST_F(CrdTest, TheSameVariablesAreReserved) {
   EXPECT_TRUE(IsReservedEnv("RINGMASTER_MOUNT_SHM"));
 }
 
+int CountDefaults(const Json& schema) {
+  int defaults = schema.is_object() && schema.contains("default") ? 1 : 0;
+  if (!schema.is_structured()) return defaults;
+  for (const Json& part : schema) defaults += CountDefaults(part);
+  return defaults;
+}
+
+// An API server writes a new default into the specs of jobs that run. That would change the digest
+// of their pods, so all of them would be suspended. PodsDigest() must leave out such a field.
+TEST_F(CrdTest, ThePodTemplateGetsNoFurtherDefaults) {
+  const Json& worker = schema_["properties"]["spec"]["properties"]["worker"];
+  EXPECT_EQ(CountDefaults(worker["properties"]["template"]), 3);
+}
+
 TEST_F(CrdTest, NoFieldIsWithoutDescription) {
   for (const Field& field : fields_) {
     if (field.path.back() == ']') continue;
@@ -292,6 +306,8 @@ Status StatusWithEverything() {
   status.last_rebuild = LastRebuild{7, "PodDrained", 0.08, 1};
   status.finished_epoch = 7;
   status.accounted_pods = {"uid-1"};
+  status.counted_exits = {{"uid-3", 0, 2}};
+  status.counted_exits_omitted = 1;
   status.proven_dead = {"uid-2"};
   status.troubled_nodes = {
       {"node-1", 3, "2026-01-31T12:00:00Z", "2026-01-31T12:10:00Z", "workers kept dying"}};

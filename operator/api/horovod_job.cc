@@ -9,6 +9,7 @@
 #include "operator/api/labels.h"
 #include "operator/api/object_reader.h"
 #include "operator/api/pod_template.h"
+#include "operator/api/scheduling_spec.h"
 
 namespace ringmaster::api {
 namespace {
@@ -298,6 +299,15 @@ void CheckSizes(const Spec& spec, FieldErrors* errors) {
   }
 }
 
+// `defaults`: of `collectives`.
+std::string PodsDigest(const Spec& spec, const Json& defaults) {
+  Json chosen = Json::object();
+  for (const auto& [name, value] : spec.collectives.items()) {
+    if (!defaults.contains(name) || defaults[name] != value) chosen[name] = value;
+  }
+  return Digest({{"template", spec.worker.pod_template}, {"collectives", std::move(chosen)}});
+}
+
 // `taken_up`: an operator has accepted the job. Values that an earlier version accepted but
 // ignored, and that this one refuses, stay ignored for such a job.
 void ReadSpec(ObjectReader& spec, bool taken_up, HorovodJob* job, FieldErrors* errors) {
@@ -305,7 +315,8 @@ void ReadSpec(ObjectReader& spec, bool taken_up, HorovodJob* job, FieldErrors* e
   Spec& out = job->spec;
   Json collectives = Json::object();
   ObjectReader no_collectives(collectives, "spec.collectives", errors);
-  out.collectives = ReadCollectives(no_collectives, taken_up);
+  const Json defaults = ReadCollectives(no_collectives, taken_up);
+  out.collectives = defaults;
   spec.Int("slotsPerWorker", 1, 1024, &out.slots_per_worker);
   spec.Int("initTimeoutSeconds", 1, kYear, &out.init_timeout_seconds);
   spec.Object("elasticPolicy", false,
@@ -319,6 +330,7 @@ void ReadSpec(ObjectReader& spec, bool taken_up, HorovodJob* job, FieldErrors* e
               [&](ObjectReader& reader) { out.collectives = ReadCollectives(reader, taken_up); });
   spec.RefuseUnknown();
   out.failure_policy_json = FailurePolicyToJson(out.failure_policy);
+  out.pods_digest = PodsDigest(out, defaults);
   if (errors->size() == before) CheckSizes(out, errors);
 }
 

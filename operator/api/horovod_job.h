@@ -93,6 +93,10 @@ struct Spec {
   FailurePolicy failure_policy;
   Json failure_policy_json = Json::object();  // for the launcher, with defaults
   Json collectives = Json::object();          // for the library, with defaults
+  // A digest of what may change only while the job is suspended, as the user wrote it: pods that
+  // were made from another one must not run on. Fields with their defaults are left out, so that a
+  // new field of a later version changes no digest.
+  std::string pods_digest;
   friend bool operator==(const Spec&, const Spec&) = default;
 };
 
@@ -133,6 +137,15 @@ struct TroubledNode {
   friend bool operator==(const TroubledNode&, const TroubledNode&) = default;
 };
 
+// The newest exit of a worker that the status counts, of those in this slot of the pod. Sidecars
+// tell every operator of their newest exits.
+struct CountedExit {
+  std::string pod;  // uid
+  int slot = 0;
+  std::uint64_t incarnation = 0;  // of the process that ended
+  friend bool operator==(const CountedExit&, const CountedExit&) = default;
+};
+
 struct ReplicaStatus {
   int active = 0;
   int succeeded = 0;
@@ -160,7 +173,12 @@ struct Status {
   int faults = 0;                           // faults of the application, which backoffLimit bounds
   std::uint64_t finished_epoch = 0;         // all ranks of this view agreed to end
   std::vector<std::string> accounted_pods;  // uids of ended pods whose end is counted above
-  std::string last_growth_time;             // when the job last grew because capacity had appeared
+  // Of the pods that still exist, exits that are counted above.
+  std::vector<CountedExit> counted_exits;
+  // How many counted exits of such pods that list lacks, at least. Absent while no exit is counted,
+  // or where an operator of an earlier version, or an API server with its schema, has kept no list.
+  std::optional<int> counted_exits_omitted;
+  std::string last_growth_time;  // when the job last grew because capacity had appeared
   int times_given_back = 0;  // admitted pods that did not all find a node, since the job last ran
   std::string last_given_back_time;
   // Members of the newest view whose death is proven: the proof is needed longer than their objects

@@ -274,6 +274,34 @@ TEST(HorovodJobTest, WhatPodsHaveInCommonChangesOnlyWhileSuspended) {
   EXPECT_EQ(changes("/spec/worker/replicas", 5, false), Paths{});
 }
 
+TEST(HorovodJobTest, TheDigestOfPodsIsOfWhatMayChangeOnlyWhileSuspended) {
+  const auto digest = [](const char* pointer, const Json& value) {
+    Json json = Minimal();
+    json[Json::json_pointer(pointer)] = value;
+    const auto job = ParseHorovodJob(json);
+    EXPECT_TRUE(job) << pointer << ": " << ToString(job.error());
+    return job ? job->spec.pods_digest : "";
+  };
+  const std::string digest_of_minimal = ParseHorovodJob(Minimal())->spec.pods_digest;
+  EXPECT_EQ(digest_of_minimal.size(), 16u);
+  const std::string image = std::string(kContainer) + "/image";
+  EXPECT_NE(digest(image.c_str(), "other"), digest_of_minimal);
+  EXPECT_NE(digest("/spec/worker/template/metadata/labels/a", "b"), digest_of_minimal);
+  EXPECT_NE(digest("/spec/collectives/backend", "Cpu"), digest_of_minimal);
+  EXPECT_EQ(digest("/spec/collectives/backend", "Auto"), digest_of_minimal)
+      << "an API server writes defaults into the spec, those of later versions too";
+  EXPECT_EQ(digest("/spec/worker/replicas", 5), digest_of_minimal);
+  EXPECT_EQ(digest("/spec/runPolicy/suspend", true), digest_of_minimal);
+  EXPECT_EQ(digest("/spec/initTimeoutSeconds", 5), digest_of_minimal);
+}
+
+// Running jobs would be suspended by an operator of another version.
+TEST(HorovodJobTest, TheDigestOfPodsIsTheSameInEveryVersion) {
+  Json json = Minimal();
+  json["spec"]["collectives"] = {{"backend", "Cpu"}, {"fusionThresholdBytes", 1024}};
+  EXPECT_EQ(ParseHorovodJob(json)->spec.pods_digest, "ae704c7804b5ba55");
+}
+
 TEST(HorovodJobTest, NoReplicasAreASuspension) {
   Json json = Minimal();
   json["spec"]["worker"]["replicas"] = 0;

@@ -56,6 +56,9 @@ inline constexpr char kCallsForNodesAnnotation[] = "ringmaster.dev/calls-for-nod
 // the operator has set on it so that no autoscaler removes its node.
 inline constexpr char kShieldAnnotation[] = "ringmaster.dev/shield";
 
+// On a pod: Spec::pods_digest of the spec that it was made from.
+inline constexpr char kMadeFromAnnotation[] = "ringmaster.dev/made-from";
+
 // Where in the topology the pod must or should run, near the other pods of its job: LABEL=VALUE.
 inline constexpr char kTopologyAnnotation[] = "ringmaster.dev/topology";
 

@@ -43,7 +43,7 @@ Json SchedulingSpec(const Json& pod) {
 // FNV-1a.
 std::string Digest(const Json& value) {
   std::uint64_t hash = 14695981039346656037ULL;
-  for (const char byte : value.dump()) {
+  for (const char byte : value.dump(-1, ' ', false, Json::error_handler_t::replace)) {
     hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
   }
   return fmt::format("{:016x}", hash);

@@ -102,6 +102,11 @@ Json StatusToJson(const Status& status) {
   }
   if (status.finished_epoch != 0) json["finishedEpoch"] = status.finished_epoch;
   if (!status.accounted_pods.empty()) json["accountedPods"] = status.accounted_pods;
+  for (const CountedExit& exit : status.counted_exits) {
+    json["countedExits"].push_back(
+        {{"pod", exit.pod}, {"slot", exit.slot}, {"incarnation", exit.incarnation}});
+  }
+  if (status.counted_exits_omitted) json["countedExitsOmitted"] = *status.counted_exits_omitted;
   if (!status.last_growth_time.empty()) json["lastGrowthTime"] = status.last_growth_time;
   if (status.times_given_back != 0) json["timesGivenBack"] = status.times_given_back;
   if (!status.last_given_back_time.empty()) {
@@ -150,6 +155,13 @@ Status StatusFromJson(const Json& json) {
   status.faults = Int(json, "faults");
   status.finished_epoch = fields::Unsigned(json, "finishedEpoch");
   status.accounted_pods = fields::Texts(json, "accountedPods");
+  for (const Json& exit : fields::List(json, "countedExits")) {
+    status.counted_exits.push_back(
+        {fields::Text(exit, "pod"), Int(exit, "slot"), fields::Unsigned(exit, "incarnation")});
+  }
+  if (json.is_object() && json.contains("countedExitsOmitted")) {
+    status.counted_exits_omitted = Int(json, "countedExitsOmitted");
+  }
   status.last_growth_time = fields::Text(json, "lastGrowthTime");
   status.times_given_back = Int(json, "timesGivenBack");
   status.last_given_back_time = fields::Text(json, "lastGivenBackTime");

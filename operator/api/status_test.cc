@@ -23,6 +23,8 @@ TEST(StatusTest, ComesBackFromJsonAsItWas) {
   status.faults = 1;
   status.finished_epoch = (1ull << 40) | 7;
   status.accounted_pods = {"uid-1"};
+  status.counted_exits = {{"uid-3", 0, 2}, {"uid-3", 1, 1}};
+  status.counted_exits_omitted = 0;
   status.proven_dead = {"uid-2"};
   status.troubled_nodes = {
       {"node-1", 2, "2026-01-31T12:00:02Z", "2026-01-31T12:10:02Z", "NodeUnreachable"},

@@ -88,6 +88,9 @@ TEST_F(OperatorLinkTest, ASidecarIsAcceptedReportsAndIsTold) {
   v1::SidecarReport failing;
   failing.mutable_failing_gpus()->set_gpus(R"([{"slot": 1, "failing": "Xid 79"}, 7])");
   ASSERT_TRUE(stream->Write(failing));
+  v1::SidecarReport earlier;
+  earlier.mutable_earlier_exits()->add_exits()->set_incarnation(3);
+  ASSERT_TRUE(stream->Write(earlier));
   v1::SidecarReport awaited;
   awaited.mutable_step_awaited()->set_awaited_ms(5000);
   ASSERT_TRUE(stream->Write(awaited));
@@ -106,6 +109,9 @@ TEST_F(OperatorLinkTest, ASidecarIsAcceptedReportsAndIsTold) {
   EXPECT_EQ(registry_.Facts("job").sidecars.at(0).boot_id, "boot");
   ASSERT_EQ(registry_.Facts("job").sidecars.at(0).failing_gpus.size(), 1u);
   EXPECT_EQ(registry_.Facts("job").sidecars.at(0).failing_gpus[0].slot, 1);
+  ASSERT_EQ(registry_.Facts("job").exits.size(), 1u);
+  EXPECT_TRUE(registry_.Facts("job").exits[0].told_before);
+  EXPECT_EQ(registry_.Facts("job").exits[0].incarnation, 3u);
   registry_.SetChangeHandler(nullptr);
   stream->WritesDone();
   EXPECT_TRUE(stream->Finish().ok());

@@ -89,6 +89,14 @@ std::string ReportIntake::TakeReport(const v1::SidecarReport& report) {
     case v1::SidecarReport::kWorkerExit:
       registry_->Take(id_, job::FromProto(report.worker_exit()));
       return "";
+    case v1::SidecarReport::kEarlierExits: {
+      controllers::EarlierExits earlier;
+      for (const auto& exit : report.earlier_exits().exits()) {
+        earlier.exits.push_back(job::FromProto(exit));
+      }
+      registry_->Take(id_, std::move(earlier));
+      return "";
+    }
     case v1::SidecarReport::kFinished:
       registry_->Take(id_, controllers::FinishedReport{report.finished().epoch()});
       return "";

@@ -181,6 +181,32 @@ TEST_F(RacesTest, AnotherPodOfThatNameIsNotLetGo) {
   EXPECT_TRUE(HasFinalizer(Get(kube::Pods(), "digits-worker-1")));
 }
 
+TEST_F(RacesTest, ATemplateThatWasChangedWhileNobodyLookedIsThatOfAllPods) {
+  Apply();
+  ASSERT_TRUE(Trains(2));
+  controller_->Stop();
+  Change({{"runPolicy", {{"suspend", true}}},
+          {"worker", {{"template", {{"metadata", {{"labels", {{"version", "2"}}}}}}}}}});
+  Change({{"runPolicy", {{"suspend", false}}}});
+  StartOperator();
+  ASSERT_TRUE(Until([&] {
+    const auto members = cluster_->Members();
+    return Status().state == "Running" && members.size() == 2 &&
+           std::all_of(members.begin(), members.end(), [&](const std::string& name) {
+             const Json pod = Get(kube::Pods(), name);
+             return !pod.is_null() && pod["metadata"]["labels"].value("version", "") == "2";
+           });
+  }));
+  EXPECT_EQ(membership::EpochLineage(Status().epoch), 2u);
+  EXPECT_EQ(Status().restarts_from_checkpoint, 1) << "as after a suspension that was seen";
+  const auto events = api_->Calls("create", "events");
+  for (const char* reason : {"Suspended", "Resumed"}) {
+    EXPECT_TRUE(std::any_of(events.begin(), events.end(), [&](const Call& event) {
+      return event.body.value("reason", "") == reason;
+    })) << reason;
+  }
+}
+
 TEST_F(RacesTest, PodsOfAJobThatTheCacheDoesNotKnowYetAreNoOrphans) {
   auto held = std::make_shared<std::atomic<bool>>(true);
   api_->SetHeld(

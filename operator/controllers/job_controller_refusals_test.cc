@@ -73,6 +73,27 @@ TEST_F(RefusalsTest, MarksAndStatusAreWritten) {
   EXPECT_TRUE(Until([&] { return Status().state == "Suspended"; }));
 }
 
+TEST_F(RefusalsTest, ExitsThatOneOperatorCouldNotCountTheNextOneCounts) {
+  Apply();
+  ASSERT_TRUE(Trains(2));
+  ASSERT_TRUE(Until([&] { return IsIdle(); }));
+  api_->SetRefuse([this](const Call& call) -> std::optional<ErrorCode> {
+    if (!Which{"update", "horovodjobs", "", ""}.Is(call)) return std::nullopt;
+    ++tries_;
+    return ErrorCode::kUnavailable;
+  });
+  cluster_->RestartWorker("digits-worker-0", 139);
+  ASSERT_TRUE(Until([&] { return tries_ >= 3; }));
+  StartOperator();
+  api_->SetRefuse(nullptr);
+  ASSERT_TRUE(Until([&] { return Status().worker_restarts == 1; }));
+  StartOperator();  // it hears of that exit, too
+  cluster_->RestartWorker("digits-worker-1", 137);
+  ASSERT_TRUE(Until([&] { return Status().counted_exits.size() == 2; }));
+  EXPECT_EQ(Status().worker_restarts, 2);
+  EXPECT_EQ(Status().faults, 1);
+}
+
 // Who hears that all leave does so, whatever is decided afterwards.
 TEST_F(RefusalsTest, NobodyHearsOfASuspensionThatIsTakenBackBeforeItIsWritten) {
   Apply();

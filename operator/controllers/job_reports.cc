@@ -56,9 +56,14 @@ void Note(membership::RecoveryReport report, planner::Time, planner::SidecarFact
   sidecar->report = std::move(report);
 }
 
+bool MakesSense(const job::WorkerExit& exit) { return exit.slot >= 0 && exit.slot < kMostSlots; }
+
 bool MakesSense(const SidecarReport& report) {
-  const auto* exit = std::get_if<job::WorkerExit>(&report);
-  return exit == nullptr || (exit->slot >= 0 && exit->slot < kMostSlots);
+  if (const auto* exit = std::get_if<job::WorkerExit>(&report)) return MakesSense(*exit);
+  const auto* earlier = std::get_if<EarlierExits>(&report);
+  return earlier == nullptr ||
+         std::all_of(earlier->exits.begin(), earlier->exits.end(),
+                     [](const job::WorkerExit& exit) { return MakesSense(exit); });
 }
 
 }  // namespace
@@ -97,6 +102,8 @@ bool JobReports::Take(const std::string& pod_uid, SidecarReport report, planner:
           OnView(std::move(one), &sidecar);
         } else if constexpr (std::is_same_v<Report, job::WorkerExit>) {
           OnWorkerExit(std::move(one), &sidecar);
+        } else if constexpr (std::is_same_v<Report, EarlierExits>) {
+          OnEarlierExits(std::move(one), &sidecar);
         } else {
           Note(std::move(one), now, &sidecar);
         }
@@ -125,6 +132,13 @@ void JobReports::Merge(job::Rebuild rebuild) {
   while (rebuilds_.size() > kMostRebuilds) rebuilds_.erase(rebuilds_.begin());
 }
 
+void JobReports::OnEarlierExits(EarlierExits earlier, planner::SidecarFacts* sidecar) {
+  for (job::WorkerExit& exit : earlier.exits) {
+    exit.told_before = true;
+    OnWorkerExit(std::move(exit), sidecar);
+  }
+}
+
 void JobReports::OnWorkerExit(job::WorkerExit exit, planner::SidecarFacts* sidecar) {
   if (exits_.size() >= kMostUncountedExits) return;
   const auto [newest, is_first] =
@@ -132,6 +146,7 @@ void JobReports::OnWorkerExit(job::WorkerExit exit, planner::SidecarFacts* sidec
   if (!is_first && exit.incarnation <= newest->second) return;
   newest->second = exit.incarnation;
   exit.pod_name = sidecar->pod_name;
+  exit.pod_uid = sidecar->pod_uid;
   if (!exit.by_us) sidecar->last_exit = exit.exit_code;
   exits_.push_back(std::move(exit));
 }

@@ -55,6 +55,7 @@ class JobReports {
 
  private:
   void OnView(ViewReport report, planner::SidecarFacts* sidecar);
+  void OnEarlierExits(EarlierExits earlier, planner::SidecarFacts* sidecar);
   void OnWorkerExit(job::WorkerExit exit, planner::SidecarFacts* sidecar);
   void Merge(job::Rebuild rebuild);
 

@@ -149,6 +149,26 @@ TEST(JobReportsTest, AnExitIsKeptOnceUntilItIsCounted) {
   EXPECT_EQ(Facts(reports, "a").last_exit, 1) << "the end that was asked for tells nothing";
 }
 
+TEST(JobReportsTest, OfExitsThatAreToldAgainTheUnknownOnesAreKept) {
+  JobReports reports;
+  Connect(&reports, "a");
+  reports.Take("a", Exit(0, 1), At(0));
+  reports.ExitsCounted(1);
+  EXPECT_TRUE(reports.Take("a", EarlierExits{{Exit(0, 1), Exit(0, 2, 139), Exit(1, 1)}}, At(0)));
+  const auto exits = reports.Facts().exits;
+  ASSERT_THAT(exits, SizeIs(2));
+  for (const job::WorkerExit& exit : exits) {
+    EXPECT_TRUE(exit.told_before);
+    EXPECT_EQ(exit.pod_uid, "a");
+    EXPECT_EQ(exit.pod_name, "a-name");
+  }
+  EXPECT_EQ(exits[0].incarnation, 2u);
+  EXPECT_EQ(Facts(reports, "a").last_exit, 1);
+  reports.Take("a", Exit(1, 2), At(0));
+  EXPECT_FALSE(reports.Facts().exits.back().told_before);
+  EXPECT_FALSE(reports.Take("a", EarlierExits{{Exit(0, 3), Exit(1'024, 1)}}, At(0)));
+}
+
 TEST(JobReportsTest, WhatIsKeptIsBounded) {
   JobReports reports;
   Connect(&reports, "a");

@@ -30,9 +30,14 @@ void DropOwnAnnotations(Json& pod) {
        {api::kAdmittedAnnotation, api::kDrainAnnotation, api::kDrainSinceAnnotation,
         api::kHttpAnnotation, api::kBootAnnotation, api::kProvenAnnotation, api::kHeldAnnotation,
         api::kWarnedAnnotation, api::kWarnedSinceAnnotation, api::kAnnouncedAnnotation,
-        api::kTopologyAnnotation, api::kCallsForNodesAnnotation, api::kShieldAnnotation}) {
+        api::kTopologyAnnotation, api::kCallsForNodesAnnotation, api::kShieldAnnotation,
+        api::kMadeFromAnnotation}) {
     (*metadata)["annotations"].erase(name);
   }
+}
+
+void WriteMadeFrom(Json& pod, const std::string& pods_digest) {
+  pod["metadata"]["annotations"][api::kMadeFromAnnotation] = pods_digest;
 }
 
 void WriteShields(Json& pod) {

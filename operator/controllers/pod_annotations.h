@@ -13,6 +13,9 @@ namespace ringmaster::controllers {
 // them.
 void DropOwnAnnotations(nlohmann::json& pod);
 
+// Records what the pod is made from.
+void WriteMadeFrom(nlohmann::json& pod, const std::string& pods_digest);
+
 // Records the announced ends of nodes that this pod ignores: reasons by node.
 void WriteAnnounced(nlohmann::json& pod, const std::map<std::string, std::string>& announced);
 

@@ -24,6 +24,15 @@ TEST(PodAnnotationsTest, WhatIsWrittenOfAnnouncedEndsIsReadAgain) {
   EXPECT_TRUE(ReadPod(pod).announced.empty());
 }
 
+TEST(PodAnnotationsTest, APodSaysWhatItWasMadeFrom) {
+  Json pod = {{"metadata", {{"name", "a"}}}};
+  EXPECT_EQ(ReadPod(pod).made_from, "");
+  WriteMadeFrom(pod, "digest");
+  EXPECT_EQ(ReadPod(pod).made_from, "digest");
+  DropOwnAnnotations(pod);
+  EXPECT_EQ(ReadPod(pod).made_from, "");
+}
+
 TEST(PodAnnotationsTest, ATemplateDoesNotSayWhenItsPodsWereLetStart) {
   Json pod = {
       {"metadata", {{"annotations", {{api::kAdmittedAnnotation, "2026-01-01T00:00:00Z"}}}}}};

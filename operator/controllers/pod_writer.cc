@@ -131,6 +131,7 @@ PodWriter::Attempt PodWriter::Create(const api::HorovodJob& job, const planner::
   options.gang_gate = options.gang_gate && !create.granted;
   Json pod = BuildPod(job, create.index, options);
   DropOwnAnnotations(pod);
+  WriteMadeFrom(pod, job.spec.pods_digest);
   if (create.grouped) JoinPodGroup(job, &pod);
   if (options_.proof_finalizer) AddFinalizer(pod);
   AvoidNodes(pod, create.avoid);

@@ -36,6 +36,12 @@ TEST_F(PodWriterTest, APodThatIsMadeIsInTheCacheAtOnceAndHasTheFinalizer) {
   EXPECT_THAT(EventReasons(), ElementsAre("PodCreated"));
 }
 
+TEST_F(PodWriterTest, APodThatIsMadeSaysWhatItWasMadeFrom) {
+  job_.spec.pods_digest = "digest";
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 1, .reason = "to start the job"}}));
+  EXPECT_EQ(ReadPod(Pod(1)).made_from, "digest");
+}
+
 TEST_F(PodWriterTest, ManyAreMadeAndToldOfInOneEvent) {
   std::vector<planner::PodCreate> creates(20);
   for (int i = 0; i < 20; ++i) creates[i] = {.index = i, .reason = "to start the job"};

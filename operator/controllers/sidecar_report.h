@@ -28,6 +28,10 @@ struct ViewReport {
   membership::ViewPtr view;  // null: only the rebuild is reported
   std::optional<job::Rebuild> rebuild;
 };
+// Exits that the sidecar has told an earlier stream of.
+struct EarlierExits {
+  std::vector<job::WorkerExit> exits;  // the oldest first
+};
 struct FinishedReport {
   std::uint64_t epoch = 0;
 };
@@ -45,8 +49,8 @@ struct FailingGpusReport {
 struct StepAwaitedReport {
   std::chrono::milliseconds awaited{0};
 };
-using SidecarReport =
-    std::variant<ReadinessReport, ViewReport, job::WorkerExit, FinishedReport, HealthReport,
-                 StallsReport, FailingGpusReport, StepAwaitedReport, membership::RecoveryReport>;
+using SidecarReport = std::variant<ReadinessReport, ViewReport, job::WorkerExit, EarlierExits,
+                                   FinishedReport, HealthReport, StallsReport, FailingGpusReport,
+                                   StepAwaitedReport, membership::RecoveryReport>;
 
 }  // namespace ringmaster::controllers

@@ -181,8 +181,8 @@ struct Decision {
   // Everything that each sidecar should know by now; the registry sends only what is new.
   std::vector<PodNotice> notices;
   std::vector<PodDelete> deletes;
-  // `status` counts the deletes as one act: none of them may be left to the next look, which would
-  // count a second act.
+  // None of them is left to the next look: half of these pods are of no use, and hold what others
+  // could use.
   bool deletes_are_one = false;
   std::vector<PodAdmit> admits;
   std::vector<PodCreate> creates;
@@ -195,8 +195,8 @@ struct Decision {
   std::vector<RequestDrop> request_drops;
   std::optional<provisioning::Wanted> request;
   bool delete_job = false;
-  // Nothing else is done before `status` is written: who was told that all leave can't be called
-  // back, and whoever decides next must know of it.
+  // Nothing else is done before `status` is written, because whoever decides next must know of it:
+  // who was told that all leave can't be called back, and pods that are deleted can't be counted.
   bool status_first = false;
   api::Status status;
   std::size_t exits_counted = 0;  // this many of Snapshot::exits are counted in `status`

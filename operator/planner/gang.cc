@@ -188,51 +188,80 @@ std::chrono::seconds PatienceFor(const Snapshot& in, const std::vector<const Pod
 
 bool IsUnschedulable(const PodFacts& pod) { return pod.waiting.rfind("Unschedulable", 0) == 0; }
 
+// The pods that may start or have started.
+struct LetStartPods {
+  std::vector<const PodFacts*> pods;
+  int placed = 0;
+  Time since;                       // since then all of them may
+  const PodFacts* stuck = nullptr;  // one that finds no node; null: none
+};
+
+LetStartPods WhoWasLetStart(const PodSets& pods) {
+  LetStartPods started;
+  for (const PodFacts* pod : pods.active) {
+    if (pod->gated) continue;
+    started.pods.push_back(pod);
+    started.placed += pod->scheduled ? 1 : 0;
+    started.since = std::max(started.since, pod->admitted_at.value_or(pod->created));
+    // A job whose pods wait for nodes has limited time, whatever the scheduler says, because other
+    // jobs wait for their turn to call.
+    if (!pod->scheduled && (pod->calls_for_nodes || IsUnschedulable(*pod))) started.stuck = pod;
+  }
+  return started;
+}
+
+// The status counts that these were given back, and whoever wrote that has not deleted all of them:
+// they had waited for long by then. Those that were let start afterwards had not, even where clocks
+// differ.
+bool IsWrittenAsGivenBack(const Snapshot& in, const LetStartPods& started) {
+  const auto last = api::ParseTime(in.job.status.last_given_back_time);
+  return last && started.since + std::min(kPlacePatience, PatienceFor(in, started.pods)) <= *last;
+}
+
+void TakeBack(const LetStartPods& started, PodSets& pods, DecisionDraft& out) {
+  out.deletes_are_one = true;
+  for (const PodFacts* pod : started.pods) {
+    std::erase(pods.active, pod);
+    out.deletes.push_back({pod->name, pod->uid, "GivenBack"});
+  }
+}
+
 }  // namespace
 
 int LeastTogether(const Snapshot& in) { return in.job.LeastPods(); }
 
 bool GiveBack(const Snapshot& in, const JobState& state, PodSets& pods, DecisionDraft& out) {
   if (!in.gang_fit || state.finishing || HasMembers(in)) return false;
-  std::vector<const PodFacts*> started;
-  const PodFacts* stuck = nullptr;
-  Time since;
-  int placed = 0;
-  for (const PodFacts* pod : pods.active) {
-    if (pod->gated) continue;
-    started.push_back(pod);
-    placed += pod->scheduled ? 1 : 0;
-    since = std::max(since, pod->admitted_at.value_or(pod->created));
-    // A job whose pods wait for nodes has limited time, whatever the scheduler says, because other
-    // jobs wait for their turn to call.
-    if (!pod->scheduled && (pod->calls_for_nodes || IsUnschedulable(*pod))) stuck = pod;
+  const LetStartPods started = WhoWasLetStart(pods);
+  if (started.pods.empty() || started.placed >= LeastTogether(in)) return false;
+  if (IsWrittenAsGivenBack(in, started)) {
+    TakeBack(started, pods, out);
+    return true;
   }
   // Some pods are gone, and there is no room for others.
   const api::Condition* scheduled = in.job.status.Find("Scheduled");
-  const bool no_room = !started.empty() && static_cast<int>(started.size()) < LeastTogether(in) &&
+  const bool no_room = static_cast<int>(started.pods.size()) < LeastTogether(in) &&
                        scheduled != nullptr && scheduled->reason == "WaitingForRoom";
-  if (placed >= LeastTogether(in) || (stuck == nullptr && !no_room)) return false;
-  const std::chrono::seconds patience = PatienceFor(in, started);
-  if (in.now < since + patience) {
-    out.LookAgainAt(since + patience);
+  if (started.stuck == nullptr && !no_room) return false;
+  const std::chrono::seconds patience = PatienceFor(in, started.pods);
+  if (in.now < started.since + patience) {
+    out.LookAgainAt(started.since + patience);
     return false;
   }
   api::Status& status = out.status;
   ++status.times_given_back;
   status.last_given_back_time = api::FormatTime(in.now);
+  out.status_first = true;
+  const PodFacts* stuck = started.stuck;
   out.AddEvent(true, "GivenBack",
                fmt::format("{} were let start and {} of them found a node within {} s: they give "
                            "back what they hold, and the job stands in line again; {}: {}",
-                           Plural(started.size(), "pod"), placed, patience.count(),
+                           Plural(started.pods.size(), "pod"), started.placed, patience.count(),
                            stuck == nullptr ? "now" : stuck->name,
                            stuck == nullptr         ? scheduled->message
                            : stuck->waiting.empty() ? "no scheduler has looked at it"
                                                     : stuck->waiting));
-  out.deletes_are_one = true;
-  for (const PodFacts* pod : started) {
-    std::erase(pods.active, pod);
-    out.deletes.push_back({pod->name, pod->uid, "GivenBack"});
-  }
+  TakeBack(started, pods, out);
   return true;
 }
 

@@ -104,11 +104,45 @@ TEST_F(GiveBackTest, WhatDoesNotAllFindANodeIsGivenBackAfterAWhile) {
   in_.now += std::chrono::seconds(60);
   const Decision decision = Plan(in_);
   EXPECT_EQ(decision.deletes.size(), 4u) << "also those that hold a place";
-  EXPECT_TRUE(decision.deletes_are_one) << "the status counts them as one";
+  EXPECT_TRUE(decision.deletes_are_one) << "what is left of a gang only holds places";
+  EXPECT_TRUE(decision.status_first) << "they are counted before they are gone";
   EXPECT_TRUE(decision.creates.empty());
   EXPECT_EQ(decision.status.times_given_back, 1);
   ASSERT_FALSE(decision.events.empty());
   EXPECT_EQ(decision.events.front().reason, "GivenBack");
+}
+
+// The operator that wrote the status has died before it had deleted them all.
+TEST_F(GiveBackTest, WhatTheStatusCountsAsGivenBackGoesAndIsNotCountedAgain) {
+  in_.now += std::chrono::seconds(60);
+  in_.job.status = Plan(in_).status;
+  in_.now += std::chrono::seconds(10);
+  Decision decision = Plan(in_);
+  EXPECT_EQ(GivenBack(), 4u);
+  EXPECT_EQ(decision.status.times_given_back, 1);
+  EXPECT_EQ(decision.status.last_given_back_time, in_.job.status.last_given_back_time);
+  EXPECT_TRUE(decision.events.empty());
+  EXPECT_TRUE(decision.creates.empty());
+  in_.pods.resize(2);  // those that have a node
+  EXPECT_EQ(GivenBack(), 2u);
+  EXPECT_EQ(Plan(in_).status.times_given_back, 1);
+}
+
+TEST_F(GiveBackTest, WhoFindsANodeAfterAllStays) {
+  in_.now += std::chrono::seconds(60);
+  in_.job.status = Plan(in_).status;
+  for (PodFacts& pod : in_.pods) pod.scheduled = true;
+  EXPECT_EQ(GivenBack(), 0u);
+}
+
+TEST_F(GiveBackTest, WhoIsLetStartInThatSecondIsOfTheNextTry) {
+  in_.now += std::chrono::seconds(60);
+  in_.job.status = Plan(in_).status;
+  for (PodFacts& pod : in_.pods) pod.admitted_at = in_.now;
+  EXPECT_EQ(GivenBack(), 0u);
+  in_.now += std::chrono::seconds(60);
+  EXPECT_EQ(GivenBack(), 4u);
+  EXPECT_EQ(Plan(in_).status.times_given_back, 2);
 }
 
 TEST_F(GiveBackTest, ASlowSchedulerIsNoReason) {

@@ -18,6 +18,7 @@ struct Outcome {
 struct JobState {
   Outcome outcome;
   bool suspended = false;  // no pod of it is to be there now
+  bool outdated = false;   // it has been suspended and changed unseen: pods of before still run
   bool queued = false;     // its queue has not admitted it
   bool gives_all = false;  // it makes way for a more important job
   bool finishing = false;  // all ranks agreed to end: nothing is rebuilt

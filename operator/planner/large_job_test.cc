@@ -99,6 +99,39 @@ TEST(LargeJobTest, EndsAreCountedAThousandAtATimeUntilAllAre) {
   EXPECT_EQ(replaced, 2400);
 }
 
+TEST(LargeJobTest, OfMoreExitsThanTheStatusListsNoneIsCountedTwice) {
+  constexpr int kPods = 1200;
+  World world = Training(kPods);
+  const auto hear = [&](bool told_before) {
+    world.in.exits.clear();
+    for (int i = 0; i < kPods; ++i) {
+      world.in.exits.push_back({.pod_name = PodName("digits", i),
+                                .slot = 0,
+                                .exit_code = 137,
+                                .restarting = true,
+                                .incarnation = 1,
+                                .pod_uid = World::Uid(i),
+                                .told_before = told_before});
+    }
+    world.Settle();
+    return world.in.job.status;
+  };
+  api::Status status = hear(false);
+  EXPECT_EQ(status.worker_restarts, kPods);
+  EXPECT_EQ(status.counted_exits.size(), 1000u);
+  EXPECT_EQ(status.counted_exits_omitted, 200);
+  EXPECT_LT(api::StatusToJson(status).dump().size(), kMostStatus);
+  EXPECT_EQ(hear(true).worker_restarts, kPods);
+  for (int i = 0; i < 100; ++i) world.Remove(i);
+  status = hear(true);
+  EXPECT_EQ(status.worker_restarts, kPods)
+      << "there is room in the list, but not what was left out";
+  EXPECT_EQ(status.counted_exits.size(), 900u);
+  world.in.pods.clear();
+  world.in.exits.clear();
+  EXPECT_EQ(Plan(world.in).status.counted_exits_omitted, 0);
+}
+
 TEST(LargeJobTest, ConditionsNameAFewPodsAndCountTheOthers) {
   World world = Training(1200);
   for (int i = 600; i < 1200; ++i) world.in.sidecars[i].epoch = 0;

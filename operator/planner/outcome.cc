@@ -109,7 +109,7 @@ void CountWorkerExits(const Snapshot& in, JobState& state, DecisionDraft& out) {
   api::Status& status = out.status;
   for (const job::WorkerExit& exit : in.exits) {
     // A worker that is not restarted ends with its pod, and is counted with the pod.
-    if (exit.by_us || !exit.restarting) continue;
+    if (exit.by_us || !exit.restarting || !NoteExit(in, out, exit)) continue;
     ++status.worker_restarts;
     BlameForExit(in, out, exit);
     const FailureAction action = ActionFor(in.job.spec.failure_policy, exit.exit_code, "");
@@ -375,6 +375,7 @@ void CountEnds(const Snapshot& in, JobState& state, DecisionDraft& out) {
   // Keeps only pods that still exist, so that the list stays short.
   std::erase_if(status.accounted_pods,
                 [&](const std::string& uid) { return FindPod(in, uid) == nullptr; });
+  ForgetExits(in, out);
   if (JobHasEnded(in) || state.suspended) {
     out.exits_counted = in.exits.size();
     return;

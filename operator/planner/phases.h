@@ -43,6 +43,11 @@ void RecordAnnouncedEnds(const Snapshot& in, PodCreate& create);
 // The node that a pod without one was kept off, and that stays after all; empty: none.
 std::string NodeToReturnTo(const Snapshot& in, const PodFacts& pod);
 void CountEnds(const Snapshot& in, JobState& state, DecisionDraft& out);
+// False: the status counts this exit already, or may do so. True: the caller counts it, and the
+// status notes that.
+bool NoteExit(const Snapshot& in, DecisionDraft& out, const job::WorkerExit& exit);
+// Forgets the exits in pods that are gone.
+void ForgetExits(const Snapshot& in, DecisionDraft& out);
 void EvaluateOutcome(const Snapshot& in, JobState& state, const PodSets& pods, DecisionDraft& out);
 // The job is to start again from its checkpoint: that may be once too often. It is counted when the
 // record has the view.
@@ -60,6 +65,9 @@ bool GivesAll(const Snapshot& in, DecisionDraft& out);
 void OfferAll(const Snapshot& in, DecisionDraft& out);
 // The status says that all pods leave, suspended or for another job.
 bool IsWrittenThatAllLeave(const Snapshot& in, const JobState& state);
+// The template or the collectives were changed, so the job was suspended meanwhile, and pods of
+// before run as if it had not been: all leave as for a suspension.
+bool IsOutdated(const Snapshot& in);
 // Of a job whose pods have all been told to go: some still end.
 bool PodsStillEnd(const Snapshot& in, DecisionDraft& out);
 void SetPreempted(const Snapshot& in, const JobState& state, const PodSets& pods,

@@ -33,6 +33,15 @@ std::string PodName(const std::string& job, int index) {
   return fmt::format("{}-worker-{}", job, index);
 }
 
+// Pods that an earlier version has made don't say what they were made from.
+bool IsOutdated(const Snapshot& in) {
+  if (JobHasEnded(in)) return false;
+  return std::any_of(in.pods.begin(), in.pods.end(), [&](const PodFacts& pod) {
+    const bool differs = !pod.made_from.empty() && pod.made_from != in.job.spec.pods_digest;
+    return differs && !pod.deleting && !pod.ended();
+  });
+}
+
 // The template may have changed: pods of the old and the new one must not meet in one ring. A pod
 // whose time to leave is over is not waited for.
 bool PodsStillEnd(const Snapshot& in, DecisionDraft& out) {
@@ -59,7 +68,8 @@ Decision Plan(const Snapshot& snapshot) {
   JobState state{.wanted = in.job.WantedPods()};
   ObserveQueue(in, state, out);
   state.gives_all = GivesAll(in, out);
-  state.suspended = in.job.Suspended() || state.queued || state.gives_all ||
+  state.outdated = IsOutdated(in);
+  state.suspended = in.job.Suspended() || state.outdated || state.queued || state.gives_all ||
                     (in.job.status.Is("Suspended") && PodsStillEnd(in, out));
   PodSets pods(in);
   WaitReasons why;

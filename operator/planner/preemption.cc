@@ -140,7 +140,7 @@ bool IsBeingRebuiltFromLoss(const Snapshot& in) {
 }  // namespace
 
 bool GivesAll(const Snapshot& in, DecisionDraft& out) {
-  if (in.job.Suspended() || JobHasEnded(in)) return false;
+  if (in.job.Suspended() || IsOutdated(in) || JobHasEnded(in)) return false;
   if (HasReason(in, kJobLeaves) && PodsStillEnd(in, out)) return true;
   return !IsBeingRebuiltFromLoss(in) && !IsAboutToEnd(in) && DemandForAll(in);
 }

@@ -275,6 +275,15 @@ TEST_F(WholeJobPlanTest, AJobThatIsSuspendedMeanwhileIsSuspended) {
   EXPECT_FALSE(decision.status.Is("Preempted"));
 }
 
+TEST_F(WholeJobPlanTest, AJobWhosePodsAreOfATemplateOfBeforeIsSuspended) {
+  DemandAll();
+  world_.Pod(0).made_from = "before";
+  world_.in.job.spec.pods_digest = "now";
+  const Decision decision = Look();
+  EXPECT_EQ(decision.status.state, "Suspended");
+  EXPECT_FALSE(decision.status.Is("Preempted"));
+}
+
 // The pods of a job that others make room for wait.
 Snapshot JobThatNeedsRoom(int replicas) {
   Snapshot in;

@@ -235,6 +235,24 @@ TEST_F(QueueTest, ASuspendedJobIsSuspendedAndNotQueued) {
   EXPECT_EQ(decision.status.Find("Scheduled"), nullptr);
 }
 
+TEST_F(QueueTest, AJobThatWasSuspendedAndChangedUnseenGivesItsAdmissionBack) {
+  AddPods(4);
+  for (PodFacts& pod : in_.pods) pod.made_from = "before";
+  in_.job.spec.pods_digest = "now";
+  StandsAs(Stage::kAdmitted, "", 4);
+  EXPECT_EQ(Plan(in_).status.state, "Suspended");
+  in_.job.status = Plan(in_).status;
+  EXPECT_TRUE(kueue::GivesUpAdmission(in_.job));
+  StandsAs(Stage::kWaits, kueue::kAdmissionGivenBack);
+  const Decision decision = Plan(in_);
+  EXPECT_EQ(decision.deletes.size(), 4u);
+  in_.job.status = decision.status;
+  EXPECT_TRUE(kueue::GivesUpAdmission(in_.job));
+  in_.pods.clear();
+  StandsAs(Stage::kAdmitted, "", 4);
+  EXPECT_EQ(Plan(in_).creates.size(), 4u);
+}
+
 TEST_F(QueueTest, WhyPodsOfBeforeHaveGoneIsSaidUntilTheyHave) {
   AddPods(1);
   StandsAs(Stage::kLeaves, kueue::kEvictedByQueue);

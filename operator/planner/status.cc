@@ -51,6 +51,10 @@ std::string WhySuspended(const Snapshot& in, const JobState& state) {
   if (state.queued) return in.queue->message;
   if (spec.run_policy.suspend) return "runPolicy.suspend is true: all pods are removed";
   if (spec.worker.replicas == 0) return "worker.replicas is 0: all pods are removed";
+  if (state.outdated) {
+    return "worker.template or collectives were changed while the job was suspended, and pods of "
+           "before still run: all pods are removed, and others made";
+  }
   return "the job is not suspended any more; the pods of before are waited for, they still end";
 }
 
@@ -311,7 +315,8 @@ std::string SuspendedReason(const Snapshot& in, const JobState& state) {
   if (state.gives_all) return "Preempted";
   // Pods from before still end, for the reason that was reported then.
   const api::Condition* before = in.job.status.Find("Suspended");
-  return in.job.Suspended() || before == nullptr ? "Suspended" : before->reason;
+  const bool anew = in.job.Suspended() || state.outdated || before == nullptr;
+  return anew ? "Suspended" : before->reason;
 }
 
 void WriteStatus(const Snapshot& in, const JobState& state, const PodSets& pods,

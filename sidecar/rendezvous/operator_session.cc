@@ -14,6 +14,7 @@ using std::chrono::milliseconds;
 
 constexpr size_t kMaxCarried = 1000;
 constexpr size_t kMaxMissed = 64;
+constexpr size_t kMaxTold = 32;
 
 }  // namespace
 
@@ -24,7 +25,7 @@ void OperatorSession::SetReadiness(const ReadinessInfo& info) {
   for (uint32_t slot : info.missing_slots) readiness->add_missing_slots(slot);
   readiness->set_member(info.member);
   readiness_ = report;
-  Report(report, false);
+  Report(report);
 }
 
 void OperatorSession::ReportView(const std::string& view, const std::string& rebuild,
@@ -38,51 +39,53 @@ void OperatorSession::ReportView(const std::string& view, const std::string& reb
   if (!connected_ && view_) missed_.push_back(*view_);
   if (missed_.size() > kMaxMissed) missed_.pop_front();
   view_ = report;
-  Report(report, false);
+  Report(report);
 }
 
 void OperatorSession::ReportWorkerExit(const job::WorkerExit& exit) {
   v1::SidecarReport report;
   *report.mutable_worker_exit() = job::ToProto(exit);
-  Report(report, true);
+  if (SendExit({report, true})) return;
+  carried_.push_back({report, true});
+  if (carried_.size() > kMaxCarried) carried_.pop_front();
 }
 
 void OperatorSession::ReportFinished(uint64_t epoch) {
   v1::SidecarReport report;
   report.mutable_finished()->set_epoch(epoch);
   finished_ = report;
-  Report(report, false);
+  Report(report);
 }
 
 void OperatorSession::ReportHealth(bool able, milliseconds unable) {
   v1::SidecarReport report;
   report.mutable_health()->set_able(able);
   report.mutable_health()->set_unable_ms(unable.count());
-  Report(report, false);
+  Report(report);
 }
 
 void OperatorSession::ReportStalls(const std::vector<job::Stall>& stalls) {
   v1::SidecarReport report;
   report.mutable_stalls()->set_stalls(job::ToJson(stalls).dump());
-  Report(report, false);
+  Report(report);
 }
 
 void OperatorSession::ReportFailingGpus(const std::vector<job::GpuHealth>& gpus) {
   v1::SidecarReport report;
   report.mutable_failing_gpus()->set_gpus(job::ToJson(gpus).dump());
-  Report(report, false);
+  Report(report);
 }
 
 void OperatorSession::ReportStepAwaited(milliseconds awaited) {
   v1::SidecarReport report;
   report.mutable_step_awaited()->set_awaited_ms(awaited.count());
-  Report(report, false);
+  Report(report);
 }
 
 void OperatorSession::ReportRecovery(const std::string& report_json) {
   v1::SidecarReport report;
   report.mutable_recovery()->set_report(report_json);
-  Report(report, false);
+  Report(report);
 }
 
 void OperatorSession::Begin(ReportSink* stream) {
@@ -90,23 +93,38 @@ void OperatorSession::Begin(ReportSink* stream) {
   v1::SidecarReport registration;
   *registration.mutable_registration() = job::ToProto(registration_);
   stream->Send({registration, false});
+  TellEarlierExits();
   for (const v1::SidecarReport& report : missed_) stream->Send({report, false});
   if (readiness_ && !forgets_.readiness) stream->Send({*readiness_, false});
   if (view_ && !forgets_.view) stream->Send({*view_, false});
   if (finished_) stream->Send({*finished_, false});
   for (const QueuedReport& queued : std::exchange(carried_, {})) {
-    if (!stream->Send(queued)) carried_.push_back(queued);
+    if (!SendExit(queued)) carried_.push_back(queued);
   }
 }
 
-void OperatorSession::Report(const v1::SidecarReport& report, bool must_arrive) {
-  if ((stream_ != nullptr && stream_->Send({report, must_arrive})) || !must_arrive) return;
-  carried_.push_back({report, true});
-  if (carried_.size() > kMaxCarried) carried_.pop_front();
+void OperatorSession::TellEarlierExits() {
+  if (told_.empty()) return;
+  v1::SidecarReport report;
+  for (const v1::WorkerExit& exit : told_) *report.mutable_earlier_exits()->add_exits() = exit;
+  Report(report);
+}
+
+void OperatorSession::Report(const v1::SidecarReport& report) {
+  if (stream_ != nullptr) stream_->Send({report, false});
+}
+
+bool OperatorSession::SendExit(const QueuedReport& exit) {
+  if (stream_ == nullptr || !stream_->Send(exit)) return false;
+  told_.push_back(exit.report.worker_exit());
+  if (told_.size() > kMaxTold) told_.pop_front();
+  return true;
 }
 
 milliseconds OperatorSession::End(std::vector<QueuedReport> unsent) {
   stream_ = nullptr;
+  // They are the newest of those that it took.
+  told_.resize(told_.size() - std::min(unsent.size(), told_.size()));
   carried_.insert(carried_.begin(), std::make_move_iterator(unsent.begin()),
                   std::make_move_iterator(unsent.end()));
   if (std::exchange(connected_, false)) callbacks_.on_connection(false);

@@ -76,7 +76,10 @@ class OperatorSession {
   void Stop() { stream_ = nullptr; }
 
  private:
-  void Report(const v1::SidecarReport& report, bool must_arrive);
+  void Report(const v1::SidecarReport& report);
+  // False: there is no stream that takes it.
+  bool SendExit(const QueuedReport& exit);
+  void TellEarlierExits();
   void Dispatch(const v1::OperatorNotice& notice);
 
   static constexpr std::chrono::milliseconds kFirstBackoff{50}, kLastBackoff{2000};
@@ -87,7 +90,9 @@ class OperatorSession {
   ReportSink* stream_ = nullptr;  // null: none
   std::optional<v1::SidecarReport> readiness_, view_, finished_;
   std::deque<v1::SidecarReport> missed_;  // about views before `view_`
-  std::deque<QueuedReport> carried_;
+  std::deque<QueuedReport> carried_;      // exits that no stream has taken
+  // The newest exits that a stream has taken. Who heard of them may not have counted them.
+  std::deque<v1::WorkerExit> told_;
   std::chrono::milliseconds backoff_ = kFirstBackoff;
   bool connected_ = false;
 };

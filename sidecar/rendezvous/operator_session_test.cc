@@ -33,6 +33,13 @@ class FakeStream : public ReportSink {
         return "view " + report.view().view();
       case v1::SidecarReport::kWorkerExit:
         return "exit " + std::to_string(report.worker_exit().exit_code());
+      case v1::SidecarReport::kEarlierExits: {
+        std::string text = "earlier";
+        for (const v1::WorkerExit& exit : report.earlier_exits().exits()) {
+          text += " " + std::to_string(exit.exit_code());
+        }
+        return text;
+      }
       case v1::SidecarReport::kFinished:
         return "finished " + std::to_string(report.finished().epoch());
       case v1::SidecarReport::kHealth:
@@ -122,6 +129,34 @@ TEST_F(OperatorSessionTest, AnExitArrivesWheneverThereIsAStreamAgain) {
   session_.End({{unsent, true}});
   session_.Begin(&next);
   EXPECT_THAT(next.said, ElementsAre("pod u1 at 7", "exit 1", "exit 2"));
+}
+
+// The operator that heard of them may have died before it had counted them.
+TEST_F(OperatorSessionTest, ExitsThatWereToldAreToldAgainToEveryStreamApartFromNewOnes) {
+  FakeStream first, second(3), third;
+  session_.Begin(&first);
+  session_.ReportWorkerExit(ExitWith(1));
+  session_.ReportWorkerExit(ExitWith(2));
+  v1::SidecarReport unsent;
+  unsent.mutable_worker_exit()->set_exit_code(2);
+  session_.End({{unsent, true}});
+  session_.Begin(&second);
+  EXPECT_THAT(second.said, ElementsAre("pod u1 at 7", "earlier 1", "exit 2"));
+  session_.ReportWorkerExit(ExitWith(3));  // this stream takes no more
+  session_.End({});
+  session_.Begin(&third);
+  EXPECT_THAT(third.said, ElementsAre("pod u1 at 7", "earlier 1 2", "exit 3"));
+}
+
+TEST_F(OperatorSessionTest, OfManyExitsTheNewestAreToldAgain) {
+  FakeStream first, second;
+  session_.Begin(&first);
+  for (int code = 1; code <= 40; ++code) session_.ReportWorkerExit(ExitWith(code));
+  session_.End({});
+  session_.Begin(&second);
+  ASSERT_EQ(second.said.size(), 2u);
+  EXPECT_THAT(second.said[1], testing::StartsWith("earlier 9 10 "));
+  EXPECT_THAT(second.said[1], testing::EndsWith(" 39 40"));
 }
 
 TEST_F(OperatorSessionTest, ItIsConnectedFromTheFirstNoticeOfAStreamUntilItsEnd) {

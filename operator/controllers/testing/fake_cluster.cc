@@ -124,6 +124,7 @@ void FakeCluster::Connect(Pod& pod) {
        .epoch = view_ != nullptr && view_->FindPod(pod.uid) >= 0 ? view_->epoch : 0,
        .boot_id = boot_id_},
       std::make_shared<Sink>(this, pod.uid));
+  registry_->Take(pod.connection, EarlierExits{pod.exits});
   const bool ready = never_ready_.count(pod.name) == 0;
   std::vector<std::uint32_t> missing;
   if (!ready) missing.push_back(0);
@@ -252,10 +253,9 @@ void FakeCluster::RestartWorker(const std::string& name, int exit_code) {
   for (auto& [uid, pod] : pods_) {
     if (pod.name != name || pod.ended) continue;
     const std::uint64_t incarnation = pod.candidate.workers[0].incarnation++;
-    registry_->Take(
-        pod.connection,
-        job::WorkerExit{
-            .slot = 0, .exit_code = exit_code, .restarting = true, .incarnation = incarnation});
+    pod.exits.push_back(
+        {.slot = 0, .exit_code = exit_code, .restarting = true, .incarnation = incarnation});
+    registry_->Take(pod.connection, pod.exits.back());
   }
 }
 

@@ -54,6 +54,7 @@ class FakeCluster {
     std::string uid;
     SidecarRegistry::ConnectionId connection = 0;
     membership::Candidate candidate;
+    std::vector<job::WorkerExit> exits;  // that it has told of
     bool ended = false;
     bool lost = false;  // silent, and not ended by its kubelet
   };
