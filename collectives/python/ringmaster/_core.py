@@ -36,6 +36,7 @@ _view = None
 _workers = ()  # of _view, by rank
 _last_step = None
 _entered = False  # as a joiner, at the end of a step of the others
+_last_rank = None  # at the last shutdown()
 _saved = None  # keeps the bytes that the library reads until the call ends in which `save` ran
 _callback_error = errors.CallbackError()
 _c_callbacks = None
@@ -119,8 +120,10 @@ def shutdown(timeout=None):
     Process sets are gone, and operations that are under way fail. init() begins again, as often as
     one likes; a process that ends instead, with exit status 0, ends the job.
     """
+    global _last_rank
     if not is_initialized():
         return
+    _last_rank = library().rm_rank()
     try:
         call("rm_shutdown", _limit(timeout))
     finally:
@@ -166,6 +169,16 @@ def _number(function, text):
 
 rank = _number("rm_rank", "This worker's place among all, from 0.")
 size = _number("rm_size", "How many workers there are.")
+
+
+def newest_rank():
+    """rank(), or after a shutdown() the rank that this worker had in it; None before init()."""
+    try:
+        return rank()
+    except ValueError:
+        return _last_rank
+
+
 local_rank = _number("rm_local_rank", "This worker's place among those of its pod, from 0.")
 local_size = _number("rm_local_size", "How many workers its pod has.")
 cross_rank = _number("rm_cross_rank", "Its pod's place among all pods, in rank order, from 0.")

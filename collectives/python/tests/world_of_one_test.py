@@ -13,6 +13,7 @@ import torch
 import ringmaster
 import ringmaster.torch as rm
 from ringmaster import _core, _in_flight, errors
+from ringmaster.runner import worker
 
 
 def test_BeforeInitEveryRankFunctionSaysSo():
@@ -43,6 +44,14 @@ def test_InitAndShutdownCanBeRepeated():
         assert rm.allreduce(torch.ones(2)).tolist() == [1, 1]
         rm.shutdown()
         assert not rm.is_initialized()
+
+
+def test_AFunctionThatShutsDownReturnsItsValueAsTheRankThatItHadAtItsEnd(monkeypatch):
+    monkeypatch.setenv("HOROVOD_RANK", "7")  # as of the start, before the world has changed
+    rm.init()
+    assert worker.place() == 0
+    rm.shutdown()
+    assert worker.place() == 0
 
 
 def test_AShutdownThatFailsEndsWhatPythonKeepsWhereTheLibraryIsDown(monkeypatch):
