@@ -5,8 +5,10 @@ One instance for a process, as in the library below. Called from the script's ma
 """
 
 import ctypes
+import math
 import os
 import pickle
+import warnings
 from collections import namedtuple
 
 from ringmaster import _library, _pickled, errors
@@ -31,6 +33,7 @@ _on_shutdown = []
 _providers = {}  # name: (save() -> picklable, load(what was saved))
 _sufficient = False  # the providers are enough for a joiner to go on where the others are
 _name_counts = {}
+_not_finite = set()  # names whose value has been left out by report(), and said so
 _process = None  # that called init(): not one that was forked from it
 _view = None
 _workers = ()  # of _view, by rank
@@ -333,9 +336,18 @@ def on_resize(callback):
 
 
 def report(**values):
-    """Progress for people and metrics: report(loss=0.3, samples=1200). The last value counts."""
+    """Progress for people and metrics: report(loss=0.3, samples=1200). The last value counts.
+
+    A value that is not finite, such as the mean loss of no sample, is left out with a warning.
+    """
     for name, value in values.items():
-        call("rm_report", name.encode(), float(value))
+        number = float(value)
+        if math.isfinite(number):
+            call("rm_report", name.encode(), number)
+        elif name not in _not_finite:
+            _not_finite.add(name)
+            warnings.warn("report: %s is %s, must be a finite number: it is left out each time"
+                          % (name, number), RuntimeWarning, stacklevel=2)
 
 
 def last_rebuild():

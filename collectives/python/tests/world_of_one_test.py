@@ -290,6 +290,17 @@ def test_ReportTakesNumbers(world):
         rm.report(**{"x" * 65: 1})
 
 
+def test_AReportedValueThatIsNoFiniteNumberIsLeftOutAndSaidOnceForEachName(world):
+    with pytest.warns(RuntimeWarning) as said:
+        for _ in range(2):
+            rm.report(loss_of_none=float("nan"), accuracy=0.5, far=float("-inf"))
+            rm.report(loss_of_none=torch.tensor(float("nan")))
+    assert [str(warning.message) for warning in said] == [
+        "report: loss_of_none is nan, must be a finite number: it is left out each time",
+        "report: far is -inf, must be a finite number: it is left out each time"]
+    assert {warning.filename for warning in said} == {__file__}
+
+
 def test_LeavingTheJobIsAnExitWithCodeZero():
     with pytest.raises(SystemExit) as left:
         raise rm.Left("drained")
