@@ -506,6 +506,23 @@ def test_LogsThatMayNotBeReadEndTheJobBeforeItHasTrained(monkeypatch):
     assert "are read at the end: ringmaster: no connection" in told[0]
 
 
+def test_AByteThatIsNoUtf8DoesNotHideWhyAJobHasFailed(monkeypatch, tmp_path):
+    says = make_program("#!/bin/sh\nprintf 'worker \\377 was killed\\n'\n", tmp_path, "ringmaster")
+    job = waiting_job(monkeypatch, [])
+    monkeypatch.setattr(job, "_program", says)
+    assert job._run("why", job.name, may_fail=True) == "worker \ufffd was killed\n"
+
+
+def test_AVariableOfTheWorkersMayBeANumber(monkeypatch, tmp_path):
+    kept = tmp_path / "kept"
+    monkeypatch.setenv("RINGMASTER_BIN", make_program(
+        "#!/bin/sh\necho $OMP_NUM_THREADS > %s\necho 'ringmaster: as wished' >&2\nexit 1\n" % kept,
+        tmp_path, "bin", "ringmaster"))
+    with pytest.raises(LaunchError):
+        HorovodRunner(np=-1, env={"OMP_NUM_THREADS": 3}).run(os.getpid)
+    assert kept.read_text() == "3\n"
+
+
 def test_AFunctionOfAnInstalledPackageBringsNoModules():
     assert modules.folder_of(os.path.join) is None and modules.folder_of(pytest.fixture) is None
     assert modules.folder_of(adds) == os.path.dirname(os.path.abspath(__file__))

@@ -17,7 +17,7 @@ class HorovodRunner:
                  namespace: Optional[str] = ..., kubeconfig: Optional[str] = ...,
                  context: Optional[str] = ..., slots: int = ..., min_np: Optional[int] = ...,
                  python: str = ..., resources: Optional[Mapping[str, Any]] = ...,
-                 env: Optional[Mapping[str, str]] = ..., pod: Optional[Mapping[str, Any]] = ...,
+                 env: Optional[Mapping[str, Any]] = ..., pod: Optional[Mapping[str, Any]] = ...,
                  container: Optional[Mapping[str, Any]] = ...,
                  timeout: Optional[float] = ...) -> None: ...
     def run(self, main: Callable[..., T], **kwargs: Any) -> T: ...

@@ -96,7 +96,7 @@ def launch(func, args, kwargs, planned, executable, env, on_line, on_log, verbos
         script = _write(folder, packed, function.name_of(func))
         token = secrets.token_hex(8)
         environ = dict(os.environ, **planned.environ)
-        environ.update(env or {})
+        environ.update((name, str(value)) for name, value in (env or {}).items())
         environ[messages.TOKEN] = token
         # Lines come as they are printed: the workers' output is no terminal.
         environ.setdefault("PYTHONUNBUFFERED", "1")
