@@ -170,6 +170,17 @@ except KeyboardInterrupt:
     assert run.returncode == 0 and "interrupted in order" in rest, rest
 
 
+def test_a_discovery_script_says_where_the_workers_of_a_function_are(call):
+    optional.module("cloudpickle")
+    call("""
+with open("hosts.sh", "w") as script:
+    script.write("#!/bin/sh\\necho localhost\\n")
+os.chmod("hosts.sh", 0o755)
+values = run(trained, (10,), np=2, host_discovery_script="./hosts.sh", slots=2, show_output=False)
+assert values == [0, 10], values
+""")
+
+
 def test_log_to_driver_is_shown_where_other_output_is_not_and_stdout_need_be_no_file(call):
     optional.module("cloudpickle")
     said = call("""
