@@ -16,6 +16,8 @@ namespace ringmaster::cli {
 struct Converted {
   nlohmann::json job;
   std::vector<std::string> notes;  // "spec.sshAuthMountPath: not carried over: ..."
+  // Of the same form: what may be wrong, and has to be looked at before the job is taken.
+  std::vector<std::string> to_mend;
 };
 
 // The failure (kUsage) says why this is not a job that can be converted.

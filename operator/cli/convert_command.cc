@@ -42,10 +42,12 @@ Outcome<void> Convert(const ConvertOptions& options) {
   std::fputs(ToYaml(converted->job).c_str(), stdout);
   for (const std::string& note : converted->notes)
     std::fprintf(stderr, "ringmaster: %s\n", note.c_str());
-  const auto parsed = api::ParseHorovodJob(converted->job);
-  if (parsed) return {};
-  return Fail(ExitCode::kUsage,
-              "to be mended by hand before it is taken:\n" + api::ToString(parsed.error()));
+  std::vector<std::string> to_mend = std::move(converted->to_mend);
+  if (const auto parsed = api::ParseHorovodJob(converted->job); !parsed)
+    to_mend.push_back(api::ToString(parsed.error()));
+  if (to_mend.empty()) return {};
+  return Fail(ExitCode::kUsage, fmt::format("to be mended by hand before it is taken:\n{}",
+                                            fmt::join(to_mend, "\n")));
 }
 
 }  // namespace ringmaster::cli

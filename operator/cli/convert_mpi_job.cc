@@ -100,9 +100,10 @@ void NoteRestOfLauncher(Json launcher, Json worker, Notes* notes) {
   }
 }
 
-void SetCommandOfLauncher(const Json& launcher, Json* worker, Notes* notes) {
+// `program`: the launcher's command taken apart.
+void SetCommandOfLauncher(const Json& launcher, const Program& program, Json* worker,
+                          Notes* notes) {
   const Words given = WordsOf(launcher);
-  const Program program = ProgramOf(given, notes);
   if (program.starter != Starter::kMpi && !given.empty()) {
     notes->push_back(fmt::format(
         "the launcher's command '{}' doesn't begin with mpirun or horovodrun: every worker runs it "
@@ -128,10 +129,11 @@ void SetCommandOfLauncher(const Json& launcher, Json* worker, Notes* notes) {
   TakeFromLauncher(launcher, worker, notes);
 }
 
-Json TemplateOfMpiJob(const Json& launcher, const Json& worker, Notes* notes) {
+Json TemplateOfMpiJob(const Json& launcher, const Program& program, const Json& worker,
+                      Notes* notes) {
   Json pod = fields::Member(worker, "template");
   Json& first = pod["spec"]["containers"][0];
-  SetCommandOfLauncher(FirstContainer(launcher), &first, notes);
+  SetCommandOfLauncher(FirstContainer(launcher), program, &first, notes);
   first["name"] = api::kWorkerContainer;
   DropRestartPolicy(fmt::format("{}.Worker.template.spec", kMpiReplicas), &pod["spec"], notes);
   NoteRestOfLauncher(fields::Member(launcher, "template"), fields::Member(worker, "template"),
@@ -158,11 +160,17 @@ Outcome<Converted> ConvertMpiJob(const Json& mpi_job) {
   const Json taken = Take(spec, "spec", kMpiJobSpec, notes);
   (void)Take(fields::Member(spec, "mpiReplicaSpecs"), kMpiReplicas, kMpiReplicaKinds, notes);
   const int64_t replicas = fields::Integer(worker, "replicas", 1);
+  const Program program = ProgramOf(WordsOf(FirstContainer(launcher)), notes);
+  if (!program.doubt.empty()) converted.to_mend.push_back(program.doubt);
+  const Bounds bounds =
+      BoundsOf(program, fields::Integer(taken, "slotsPerWorker", 1), replicas, notes);
   Json job_spec = {
-      {"elasticPolicy", {{"minReplicas", replicas}, {"maxReplicas", replicas}}},
+      {"elasticPolicy",
+       {{"minReplicas", bounds.least.value_or(replicas)},
+        {"maxReplicas", bounds.most.value_or(replicas)}}},
       {"worker",
-       {{"replicas", replicas}, {"template", TemplateOfMpiJob(launcher, worker, notes)}}}};
-  notes->push_back(OneSizeNote("an MPIJob"));
+       {{"replicas", replicas}, {"template", TemplateOfMpiJob(launcher, program, worker, notes)}}}};
+  if (!bounds.least && !bounds.most) notes->push_back(OneSizeNote("an MPIJob"));
   if (taken.contains("slotsPerWorker")) job_spec["slotsPerWorker"] = taken["slotsPerWorker"];
   Json run_policy = TakeRunPolicy(fields::Member(taken, "runPolicy"), notes);
   if (!run_policy.empty()) job_spec["runPolicy"] = std::move(run_policy);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 #include "common/fields/fields.h"
@@ -100,6 +101,14 @@ Words WordsOf(const Json& container) {
     for (const Json& word : fields::List(container, field))
       if (word.is_string()) words.push_back(word.get<std::string>());
   return words;
+}
+
+std::optional<std::int64_t> NumberIn(const std::string& text) {
+  std::int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  if (text.empty() || read.ec != std::errc() || read.ptr != end) return std::nullopt;
+  return number;
 }
 
 void AddVariables(const Json& from, Json* into) {

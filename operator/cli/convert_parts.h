@@ -2,8 +2,10 @@
 // are copied, and pieces of a job. Pure. Whatever is not carried over becomes a note.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +35,9 @@ std::string WrongContainers(const Json& pod_template, const std::string& path);
 
 // Command and arguments.
 Words WordsOf(const Json& container);
+
+// The whole number that the text is; none if it is something else.
+std::optional<std::int64_t> NumberIn(const std::string& text);
 
 // Adds the variables of `from` that `into` doesn't have.
 void AddVariables(const Json& from, Json* into);

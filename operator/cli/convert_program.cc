@@ -6,77 +6,17 @@
 #include <filesystem>
 #include <set>
 
+#include "operator/cli/convert_starter_options.h"
+
 namespace ringmaster::cli::conversion {
 namespace {
 
-using Values = std::map<std::string, int>;
-
-// How many words follow an option; none for an option that is not there. Those of mpirun,
-// mpiexec.hydra and horovodrun:
-const Values kValuesOfMpi = {{"np", 1},
-                             {"n", 1},
-                             {"c", 1},
-                             {"N", 1},
-                             {"npernode", 1},
-                             {"ppn", 1},
-                             {"perhost", 1},
-                             {"x", 1},
-                             {"mca", 2},
-                             {"gmca", 2},
-                             {"bind-to", 1},
-                             {"map-by", 1},
-                             {"rank-by", 1},
-                             {"H", 1},
-                             {"host", 1},
-                             {"hosts", 1},
-                             {"hostfile", 1},
-                             {"machinefile", 1},
-                             {"f", 1},
-                             {"wdir", 1},
-                             {"wd", 1},
-                             {"prefix", 1},
-                             {"genv", 2},
-                             {"env", 2},
-                             {"genvlist", 1},
-                             {"output-filename", 1},
-                             {"p", 1},
-                             {"ssh-port", 1},
-                             {"min-np", 1},
-                             {"max-np", 1},
-                             {"network-interface", 1},
-                             {"network-interfaces", 1},
-                             {"timeline-filename", 1},
-                             {"fusion-threshold-mb", 1},
-                             {"cycle-time-ms", 1},
-                             {"start-timeout", 1},
-                             {"launcher", 1},
-                             {"bootstrap", 1}};
-// Those of torchrun, with dashes for underscores.
-const Values kValuesOfTorch = {{"nnodes", 1},
-                               {"nproc-per-node", 1},
-                               {"rdzv-backend", 1},
-                               {"rdzv-endpoint", 1},
-                               {"rdzv-id", 1},
-                               {"rdzv-conf", 1},
-                               {"max-restarts", 1},
-                               {"monitor-interval", 1},
-                               {"start-method", 1},
-                               {"event-log-handler", 1},
-                               {"role", 1},
-                               {"log-dir", 1},
-                               {"r", 1},
-                               {"redirects", 1},
-                               {"t", 1},
-                               {"tee", 1},
-                               {"local-ranks-filter", 1},
-                               {"node-rank", 1},
-                               {"master-addr", 1},
-                               {"master-port", 1},
-                               {"local-addr", 1},
-                               {"logs-specs", 1},
-                               {"numa-binding", 1},
-                               {"signals-to-handle", 1}};
-const std::set<std::string> kSettings = {"nnodes", "nproc-per-node", "max-restarts"};
+const std::set<std::string> kSettingsOfTorchrun = {"nnodes", "nproc-per-node", "max-restarts"};
+// Of horovodrun, with the name that the setting has.
+const std::map<std::string, std::string> kSettingsOfMpi = {{"min-np", "min-np"},
+                                                           {"min-num-proc", "min-np"},
+                                                           {"max-np", "max-np"},
+                                                           {"max-num-proc", "max-np"}};
 
 std::string NameOf(const std::string& word) {
   return std::filesystem::path(word).filename().string();
@@ -123,10 +63,12 @@ struct Option {
   std::string text;  // as it was written: "--nnodes=2"
   std::string name;  // without dashes in front: "nnodes"
   Words values;
+  bool known = true;
 };
 
 // Reads one option, and moves `at` behind it.
-Option ReadOption(const Words& command, const Values& known, bool underscores, size_t* at) {
+Option ReadOption(const Words& command, const StarterOptions& options, bool underscores,
+                  size_t* at) {
   const std::string& word = command[(*at)++];
   Option option;
   const size_t equals = word.find('=');
@@ -138,8 +80,9 @@ Option ReadOption(const Words& command, const Values& known, bool underscores, s
     option.values.push_back(word.substr(equals + 1));
     return option;
   }
-  const auto count = known.find(option.name);
-  for (int i = 0; count != known.end() && i < count->second && *at < command.size(); ++i) {
+  const std::optional<int> count = options.WordsBehind(option.name);
+  option.known = count.has_value();
+  for (int i = 0; i < count.value_or(0) && *at < command.size(); ++i) {
     option.values.push_back(command[(*at)++]);
     option.text += " " + option.values.back();
   }
@@ -150,6 +93,24 @@ void NoteDropped(const std::string& starter, const Words& dropped, Notes* notes)
   if (dropped.empty()) return;
   notes->push_back(
       fmt::format("options of {} without a meaning here: {}", starter, fmt::join(dropped, ", ")));
+}
+
+// Whether another option stands at `at`. `--` ends the options, and is skipped.
+bool AtOption(const Words& command, size_t* at) {
+  if (*at >= command.size()) return false;
+  if (command[*at] != "--") return command[*at].starts_with('-');
+  ++*at;
+  return false;
+}
+
+// Why the word at `at`, behind the last option, may not be the program; empty if it is.
+std::string DoubtOf(const std::string& starter, const Option& last, const Words& command,
+                    size_t at) {
+  if (last.known || at >= command.size() || command[at - 1] == "--") return "";
+  return fmt::format(
+      "spec.worker.template.spec.containers[].command: '{}' is no option of {} that is known here: "
+      "if a value follows it, '{}' is that value and not the program",
+      last.text, starter, command[at]);
 }
 
 // Takes a variable for every rank: "NAME=VALUE" of -x, or "NAME" "VALUE" of -genv.
@@ -169,13 +130,20 @@ bool TakeVariable(const Option& option, std::vector<std::pair<std::string, std::
 Program WithoutMpi(const Words& command, Notes* notes) {
   Program program{.starter = Starter::kMpi, .starter_name = command[0]};
   Words dropped;
+  Option option;
   size_t at = 1;
-  while (at < command.size() && command[at].starts_with('-')) {
-    const Option option = ReadOption(command, kValuesOfMpi, false, &at);
-    if (!TakeVariable(option, &program.env)) dropped.push_back(option.text);
+  while (AtOption(command, &at)) {
+    option = ReadOption(command, OptionsOfMpi(), false, &at);
+    const auto setting = kSettingsOfMpi.find(option.name);
+    if (setting != kSettingsOfMpi.end() && !option.values.empty()) {
+      program.settings[setting->second] = option.values[0];
+    } else if (!TakeVariable(option, &program.env)) {
+      dropped.push_back(option.text);
+    }
   }
   NoteDropped(command[0], dropped, notes);
   program.command.assign(command.begin() + static_cast<std::ptrdiff_t>(at), command.end());
+  program.doubt = DoubtOf(command[0], option, command, at);
   return program;
 }
 
@@ -198,14 +166,15 @@ Program WithoutTorchrun(const Words& command, size_t starter_words, Notes* notes
   Program program{.starter = Starter::kTorch, .starter_name = "torchrun"};
   Words dropped;
   bool module = false, interpreted = true;
+  Option option;
   size_t at = starter_words;
-  while (at < command.size() && command[at].starts_with('-')) {
-    const Option option = ReadOption(command, kValuesOfTorch, true, &at);
+  while (AtOption(command, &at)) {
+    option = ReadOption(command, OptionsOfTorchrun(), true, &at);
     if (option.name == "m" || option.name == "module") {
       module = true;
     } else if (option.name == "no-python") {
       interpreted = false;
-    } else if (kSettings.count(option.name) > 0 && !option.values.empty()) {
+    } else if (kSettingsOfTorchrun.count(option.name) > 0 && !option.values.empty()) {
       program.settings[option.name] = option.values[0];
     } else if (option.name != "run-path") {
       dropped.push_back(option.text);
@@ -213,6 +182,7 @@ Program WithoutTorchrun(const Words& command, size_t starter_words, Notes* notes
   }
   NoteDropped("torchrun", dropped, notes);
   const auto script = command.begin() + static_cast<std::ptrdiff_t>(at);
+  program.doubt = DoubtOf("torchrun", option, command, at);
   if (interpreted) {
     const auto behind = command.begin() + static_cast<std::ptrdiff_t>(starter_words);
     program.command =
@@ -230,6 +200,34 @@ Program ProgramOf(const Words& given, Notes* notes) {
   const size_t torchrun = TorchrunWords(command);
   if (torchrun > 0) return WithoutTorchrun(command, torchrun, notes);
   return {.command = command};
+}
+
+Bounds BoundsOf(const Program& program, std::int64_t slots, std::int64_t replicas, Notes* notes) {
+  const auto least = program.settings.find("min-np"), most = program.settings.find("max-np");
+  Bounds bounds;
+  std::string given;
+  bool fits = slots > 0;
+  if (least != program.settings.end()) {
+    given += " --min-np " + least->second;
+    const auto workers = NumberIn(least->second);
+    fits = fits && workers && *workers > 0;
+    if (fits) bounds.least = (*workers - 1) / slots + 1;
+  }
+  if (most != program.settings.end()) {
+    given += " --max-np " + most->second;
+    const auto workers = NumberIn(most->second);
+    fits = fits && workers && *workers > 0;
+    if (fits) bounds.most = *workers / slots;
+  }
+  if (given.empty()) return {};
+  fits = fits && bounds.least.value_or(replicas) <= replicas &&
+         bounds.most.value_or(replicas) >= replicas;
+  const std::string what =
+      fits ? "became spec.elasticPolicy"
+           : fmt::format("not carried over: spec.worker.replicas is {}, and spec.slotsPerWorker {}",
+                         replicas, slots);
+  notes->push_back(fmt::format("{}{}: {}", program.starter_name, given, what));
+  return fits ? bounds : Bounds{};
 }
 
 bool NamesTorchrun(const Words& command) {

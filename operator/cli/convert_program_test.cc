@@ -56,6 +56,18 @@ TEST(ConvertProgramTest, TorchrunAsAModuleKeepsItsPython) {
   EXPECT_THAT(notes, IsEmpty());
 }
 
+TEST(ConvertProgramTest, OfAnOptionThatIsNotKnownTheValueMayBeTheProgram) {
+  Notes notes;
+  for (const char* starter : {"torchrun", "mpirun"}) {
+    const std::string name = starter;
+    EXPECT_THAT(ProgramOf({name, "--news", "3", "train.py"}, &notes).doubt,
+                HasSubstr("'--news' is no option of " + name + " that is known here"));
+    EXPECT_THAT(ProgramOf({name, "--news", "--", "train.py"}, &notes).doubt, IsEmpty());
+    EXPECT_THAT(ProgramOf({name, "--news"}, &notes).doubt, IsEmpty());
+    EXPECT_THAT(ProgramOf({name, "train.py", "--news", "3"}, &notes).doubt, IsEmpty());
+  }
+}
+
 TEST(ConvertProgramTest, WhatNeedsAShellIsLeft) {
   Notes notes;
   EXPECT_THAT(ProgramOf({"bash", "-c", "torchrun  train.py"}, &notes).command,

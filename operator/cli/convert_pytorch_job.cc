@@ -140,7 +140,7 @@ Outcome<Converted> ConvertPyTorchJob(const Json& pytorch_job) {
   job->processes_path = "spec.nprocPerNode";
   UseElasticPolicy(fields::Member(spec, "elasticPolicy"), &*job, notes);
   job->run_policy = TakeRunPolicy(fields::Member(spec, "runPolicy"), notes);
-  converted.job = JobOf(pytorch_job, SpecOf(std::move(*job), notes), notes);
+  converted.job = JobOf(pytorch_job, SpecOf(std::move(*job), &converted), notes);
   return converted;
 }
 

@@ -145,6 +145,28 @@ TEST(ConvertPyTorchJobTest, AScriptOfHorovodKeepsItsCollectives) {
   EXPECT_THAT(converted.notes, Contains(HasSubstr("the command begins with horovodrun")));
 }
 
+TEST(ConvertPyTorchJobTest, TheBoundsOfHorovodrunCountUnlessTheJobHasItsOwn) {
+  Json job = PyTorchJob();
+  WorkerContainer(&job).erase("args");
+  WorkerContainer(&job)["command"] = {"horovodrun", "--min-np", "4", "--max-np", "12", "python"};
+  Converted converted = ConvertOrFail(job);
+  EXPECT_EQ(converted.job["spec"]["elasticPolicy"], (Json{{"minReplicas", 2}, {"maxReplicas", 6}}));
+  EXPECT_THAT(converted.notes,
+              Contains("horovodrun --min-np 4 --max-np 12: became spec.elasticPolicy"));
+  job["spec"]["elasticPolicy"] = {{"minReplicas", 3}};
+  converted = ConvertOrFail(job);
+  EXPECT_EQ(converted.job["spec"]["elasticPolicy"], (Json{{"minReplicas", 3}, {"maxReplicas", 4}}));
+  EXPECT_THAT(converted.notes, Contains("horovodrun --max-np 12: not carried over: "
+                                        "spec.elasticPolicy counts"));
+}
+
+TEST(ConvertPyTorchJobTest, AnOptionThatIsNotKnownIsToBeMendedByHand) {
+  Json job = PyTorchJob();
+  WorkerContainer(&job)["command"] = {"torchrun", "--news", "3"};
+  EXPECT_THAT(ConvertOrFail(job).to_mend,
+              Contains(HasSubstr("'--news' is no option of torchrun that is known here")));
+}
+
 TEST(ConvertPyTorchJobTest, WhatCantBeSeenIsToBeMendedByHand) {
   Json job = PyTorchJob();
   WorkerContainer(&job).erase("command");

@@ -157,6 +157,82 @@ TEST(ConvertTest, ASimpleShellLineIsTakenApartAndAnyOtherIsLeft) {
   EXPECT_THAT(ConvertJob(job)->notes, Contains(HasSubstr("take mpirun out of it by hand")));
 }
 
+// An MPIJob of `replicas` pods whose launcher runs these words.
+Json Launched(Json words, int slots = 1, int replicas = 2) {
+  Json job = MpiJob();
+  job["spec"]["slotsPerWorker"] = slots;
+  job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = replicas;
+  Json& launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0];
+  launcher.erase("args");
+  launcher["command"] = std::move(words);
+  return job;
+}
+
+TEST(ConvertTest, TheValueOfAnOptionIsNotTakenForTheProgram) {
+  const std::vector<std::vector<std::string>> options = {
+      {"horovodrun", "-np", "2", "--min-np", "1", "--max-np", "3", "--host-discovery-script",
+       "/etc/mpi/discover_hosts.sh"},
+      {"horovodrun", "--log-level", "DEBUG"},
+      {"horovodrun", "--stall-check-warning-time-seconds", "60", "-i", "key"},
+      {"horovodrun", "--blacklist-cooldown-range", "10", "100", "--num-proc", "2"},
+      {"mpirun", "--rankfile", "rf", "--timeout", "60", "-x", "A=b"},
+      {"mpirun", "--mca", "btl", "self", "--tag-output", "--"},
+      {"mpiexec", "-outfile-pattern", "out", "-prepend-rank"}};
+  for (std::vector<std::string> words : options) {
+    words.insert(words.end(), {"python", "train.py"});
+    const auto converted = ConvertJob(Launched(words));
+    const Json& pod = converted->job["spec"]["worker"]["template"]["spec"];
+    EXPECT_EQ(pod["containers"][0]["command"], Json({"python", "train.py"})) << words[1];
+    EXPECT_TRUE(converted->to_mend.empty()) << words[1];
+  }
+}
+
+TEST(ConvertTest, AnOptionThatIsNotKnownMakesTheProgramDoubtful) {
+  const auto converted = ConvertJob(Launched({"horovodrun", "--news", "3", "python", "train.py"}));
+  ASSERT_EQ(converted->to_mend.size(), 1);
+  EXPECT_EQ(converted->to_mend[0],
+            "spec.worker.template.spec.containers[].command: '--news' is no option of horovodrun "
+            "that is known here: if a value follows it, '3' is that value and not the program");
+  for (const Json& words : {Json({"horovodrun", "--news=3", "python"}),
+                            Json({"horovodrun", "--news", "-np", "2", "python"}),
+                            Json({"horovodrun", "-np", "2", "python", "--news"})})
+    EXPECT_TRUE(ConvertJob(Launched(words))->to_mend.empty()) << words;
+}
+
+TEST(ConvertTest, TheBoundsOfHorovodrunBecomeTheElasticPolicy) {
+  struct Case {
+    Json options;
+    int slots, replicas, least, most;
+    std::string note;
+  };
+  const Case cases[] = {
+      {{"--min-np", "1", "--max-np", "3"}, 1, 2, 1, 3, "--min-np 1 --max-np 3: became spec.el"},
+      {{"--min-num-proc=3", "--max-num-proc", "9"}, 2, 3, 2, 4, "--min-np 3 --max-np 9: became"},
+      {{"--min-np", "1"}, 1, 2, 1, 2, "horovodrun --min-np 1: became spec.elasticPolicy"},
+      {{"--max-np", "4"}, 1, 2, 2, 4, "horovodrun --max-np 4: became spec.elasticPolicy"},
+      {{"--min-np", "3"},
+       1,
+       2,
+       2,
+       2,
+       "not carried over: spec.worker.replicas is 2, and spec.slots"},
+      {{"--max-np", "3"}, 2, 2, 2, 2, "spec.worker.replicas is 2, and spec.slotsPerWorker 2"},
+      {{"--max-np", "$N"}, 1, 2, 2, 2, "horovodrun --max-np $N: not carried over"},
+      {{"--min-np", "0"}, 1, 2, 2, 2, "horovodrun --min-np 0: not carried over"},
+      {{"-np", "2"}, 1, 2, 2, 2, "spec.elasticPolicy: as an MPIJob, of one size"}};
+  for (const Case& one : cases) {
+    Json words = {"horovodrun"};
+    words.insert(words.end(), one.options.begin(), one.options.end());
+    words.push_back("python");
+    const auto converted = ConvertJob(Launched(words, one.slots, one.replicas));
+    EXPECT_EQ(converted->job["spec"]["elasticPolicy"],
+              Json({{"minReplicas", one.least}, {"maxReplicas", one.most}}))
+        << one.options;
+    EXPECT_THAT(converted->notes, Contains(HasSubstr(one.note)));
+    EXPECT_THAT(converted->notes, Not(Contains(HasSubstr("without a meaning here: --m"))));
+  }
+}
+
 TEST(ConvertTest, WhatIsNoJobOfKubeflowIsRefused) {
   EXPECT_THAT(ConvertJob({{"kind", "Pod"}, {"apiVersion", "v1"}}).error().message,
               HasSubstr("it is a Pod of 'v1'"));

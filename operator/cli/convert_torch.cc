@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 
 #include "common/fields/fields.h"
@@ -12,14 +11,6 @@
 
 namespace ringmaster::cli::conversion {
 namespace {
-
-std::optional<std::int64_t> NumberIn(const std::string& text) {
-  std::int64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, number);
-  if (text.empty() || read.ec != std::errc() || read.ptr != end) return std::nullopt;
-  return number;
-}
 
 std::string TextOf(const Json& value) {
   if (value.is_null()) return "";
@@ -108,6 +99,20 @@ void UseNodes(const Program& program, TorchJob* job, Notes* notes) {
     notes->push_back(fmt::format(
         "torchrun --nnodes {}: not carried over: spec.worker.replicas is {}", text, job->replicas));
   }
+}
+
+// horovodrun's --min-np and --max-np against what the job says.
+void UseProcesses(const Program& program, std::int64_t slots, TorchJob* job, Notes* notes) {
+  if (job->least || job->most) {
+    for (const char* name : {"min-np", "max-np"})
+      if (program.settings.count(name) > 0)
+        notes->push_back(fmt::format("{} --{} {}: not carried over: spec.elasticPolicy counts",
+                                     program.starter_name, name, program.settings.at(name)));
+    return;
+  }
+  const Bounds bounds = BoundsOf(program, slots, job->replicas, notes);
+  job->least = bounds.least;
+  job->most = bounds.most;
 }
 
 void UseRestarts(const Program& program, const std::string& path, TorchJob* job, Notes* notes) {
@@ -200,7 +205,8 @@ void SetBackend(const Program& program, Json* spec, Notes* notes) {
 
 }  // namespace
 
-Json SpecOf(TorchJob job, Notes* notes) {
+Json SpecOf(TorchJob job, Converted* converted) {
+  Notes* const notes = &converted->notes;
   const std::string restarts_path = "spec.elasticPolicy.maxRestarts";
   Json& container = job.pod_template["spec"]["containers"][job.container];
   container["name"] = api::kWorkerContainer;
@@ -209,7 +215,9 @@ Json SpecOf(TorchJob job, Notes* notes) {
   DropVariablesOfTorchrun(job.container_path, &container, notes);
   const std::int64_t slots = SlotsOf(job, program, torchrun, notes);
   SetThreads(slots, program, &container, notes);
+  if (!program.doubt.empty()) converted->to_mend.push_back(program.doubt);
   UseNodes(program, &job, notes);
+  UseProcesses(program, slots, &job, notes);
   UseRestarts(program, restarts_path, &job, notes);
   if (!job.least && !job.most) notes->push_back(OneSizeNote(job.kind));
   const std::int64_t least = job.least.value_or(job.replicas);

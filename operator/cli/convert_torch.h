@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "operator/cli/convert.h"
 #include "operator/cli/convert_parts.h"
 
 namespace ringmaster::cli::conversion {
@@ -24,7 +25,8 @@ struct TorchJob {
 };
 
 // The spec of a HorovodJob with `collectives.backend: None`, or with Ringmaster's collectives where
-// the command begins with horovodrun or mpirun.
-Json SpecOf(TorchJob job, Notes* notes);
+// the command begins with horovodrun or mpirun. Adds notes to `converted`, and what is to be
+// mended.
+Json SpecOf(TorchJob job, Converted* converted);
 
 }  // namespace ringmaster::cli::conversion

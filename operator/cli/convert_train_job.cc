@@ -125,7 +125,7 @@ Outcome<Converted> ConvertTrainJob(const Json& train_job) {
     notes->push_back(
         "spec.worker.replicas: 1 was guessed: spec.trainer.numNodes is not there, and mlPolicy of "
         "the runtime may say more");
-  converted.job = JobOf(train_job, SpecOf(std::move(job), notes), notes);
+  converted.job = JobOf(train_job, SpecOf(std::move(job), &converted), notes);
   return converted;
 }
 

@@ -214,6 +214,14 @@ def test_convert_prints_what_the_page_on_the_mpi_operator_shows(tmp_path):
     assert (done.returncode, done.stderr) == (0, shown)
 
 
+def test_convert_of_an_option_that_it_does_not_know_prints_the_job_and_ends_with_2(tmp_path):
+    (tmp_path / "mpijob.yaml").write_text(MPI_JOB.replace("-x, PATH", "--news, '3'"))
+    done = ringmaster("convert", "mpijob.yaml", cwd=tmp_path)
+    assert done.returncode == 2 and "kind: HorovodJob" in done.stdout, done.stdout + done.stderr
+    assert done.stderr.endswith("ringmaster: to be mended by hand before it is taken:\nspec.worker.template.spec.containers[].command: '--news' is no option of "
+                                "mpirun that is known here: if a value follows it, '3' is that value and not the program\n"), done.stderr
+
+
 def test_of_two_runs_none_is_changed_unless_it_is_named(write, tmp_path):
     with tempfile.TemporaryDirectory(prefix="rm-") as home:
         runs = pathlib.Path(home) / "ringmaster"

@@ -97,7 +97,8 @@ except LaunchError as error:
     assert "said: dies failed: worker [1] ended with exit code 7" in said, said
 
 
-def test_a_rank_that_died_is_replaced_and_every_rank_returns_its_value(call):
+@pytest.mark.parametrize("end", ["", "rm.shutdown()"])
+def test_a_rank_that_died_is_replaced_and_every_rank_returns_its_value(call, end):
     optional.module("cloudpickle")
     call("""
 def elastic():
@@ -110,16 +111,40 @@ def elastic():
     killed = False
     while state["step"] < 10 or not (state.get("lost") and rm.size() == 2):
         state["step"] += 1
-        if state["step"] == 5 and first and rm.rank() == 1:
+        if state["step"] == 5 and first and rm.rank() == 0:
             os.kill(os.getpid(), signal.SIGKILL)
         rm.end_step()
         if rm.size() == 1:
             state["lost"] = True
         time.sleep(0.02)
-    return rm.rank(), state["step"]
+    value = rm.rank(), state["step"]
+    %s
+    return value
 
 values = run(elastic, np=2, min_np=1, show_output=False)
 assert [rank for rank, _ in values] == [0, 1] and values[0][1] == values[1][1], values
+""" % end)
+
+
+def test_a_world_that_shrank_and_was_shut_down_has_a_value_for_each_rank_that_is_left(call):
+    optional.module("cloudpickle")
+    call("""
+def shrinks():
+    import ringmaster as rm
+    rm.init()  # registers no state: nobody is let in for the one that dies
+    step = 0
+    while step < 10 or rm.size() == 3:
+        step += 1
+        if step == 5 and rm.size() == 3 and rm.rank() == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        rm.end_step()
+        time.sleep(0.02)
+    rank = rm.rank()
+    rm.shutdown()
+    return rank
+
+values = run(shrinks, np=3, min_np=1, show_output=False)
+assert values == [0, 1], values
 """)
 
 
@@ -143,6 +168,17 @@ except KeyboardInterrupt:
         run.send_signal(signal.SIGINT)
         rest = run.stdout.read()
     assert run.returncode == 0 and "interrupted in order" in rest, rest
+
+
+def test_a_discovery_script_says_where_the_workers_of_a_function_are(call):
+    optional.module("cloudpickle")
+    call("""
+with open("hosts.sh", "w") as script:
+    script.write("#!/bin/sh\\necho localhost\\n")
+os.chmod("hosts.sh", 0o755)
+values = run(trained, (10,), np=2, host_discovery_script="./hosts.sh", slots=2, show_output=False)
+assert values == [0, 10], values
+""")
 
 
 def test_log_to_driver_is_shown_where_other_output_is_not_and_stdout_need_be_no_file(call):

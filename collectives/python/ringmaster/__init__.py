@@ -7,6 +7,7 @@ from ringmaster._core import (cross_rank, cross_size, end_step, enter, is_initia
                               last_rebuild, last_step, local_rank, local_size, on_resize, rank,
                               register_state, report, shutdown, size, step_view, unregister_state,
                               view)
+from ringmaster._recording import start_timeline, stop_timeline
 from ringmaster.errors import (HorovodInternalError, HostsUpdatedInterrupt, Left, RootLostError,
                                WorkerDroppedError)
 from ringmaster.process_sets import (ProcessSet, add_process_set, global_process_set, init,
@@ -14,7 +15,6 @@ from ringmaster.process_sets import (ProcessSet, add_process_set, global_process
 from ringmaster.queries import (ccl_built, cuda_built, ddl_built, gloo_built, gloo_enabled,
                                 is_homogeneous, mpi_built, mpi_enabled, mpi_threads_supported,
                                 nccl_built, rocm_built)
-from ringmaster.timeline import start_timeline, stop_timeline
 
 __version__ = "0.1.0"
 

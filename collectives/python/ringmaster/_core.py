@@ -5,8 +5,10 @@ One instance for a process, as in the library below. Called from the script's ma
 """
 
 import ctypes
+import math
 import os
 import pickle
+import warnings
 from collections import namedtuple
 
 from ringmaster import _library, _pickled, errors
@@ -31,11 +33,13 @@ _on_shutdown = []
 _providers = {}  # name: (save() -> picklable, load(what was saved))
 _sufficient = False  # the providers are enough for a joiner to go on where the others are
 _name_counts = {}
+_not_finite = set()  # names whose value has been left out by report(), and said so
 _process = None  # that called init(): not one that was forked from it
 _view = None
 _workers = ()  # of _view, by rank
 _last_step = None
 _entered = False  # as a joiner, at the end of a step of the others
+_last_rank = None  # at the last shutdown()
 _saved = None  # keeps the bytes that the library reads until the call ends in which `save` ran
 _callback_error = errors.CallbackError()
 _c_callbacks = None
@@ -119,8 +123,10 @@ def shutdown(timeout=None):
     Process sets are gone, and operations that are under way fail. init() begins again, as often as
     one likes; a process that ends instead, with exit status 0, ends the job.
     """
+    global _last_rank
     if not is_initialized():
         return
+    _last_rank = library().rm_rank()
     try:
         call("rm_shutdown", _limit(timeout))
     finally:
@@ -166,6 +172,16 @@ def _number(function, text):
 
 rank = _number("rm_rank", "This worker's place among all, from 0.")
 size = _number("rm_size", "How many workers there are.")
+
+
+def newest_rank():
+    """rank(), or after a shutdown() the rank that this worker had in it; None before init()."""
+    try:
+        return rank()
+    except ValueError:
+        return _last_rank
+
+
 local_rank = _number("rm_local_rank", "This worker's place among those of its pod, from 0.")
 local_size = _number("rm_local_size", "How many workers its pod has.")
 cross_rank = _number("rm_cross_rank", "Its pod's place among all pods, in rank order, from 0.")
@@ -320,9 +336,18 @@ def on_resize(callback):
 
 
 def report(**values):
-    """Progress for people and metrics: report(loss=0.3, samples=1200). The last value counts."""
+    """Progress for people and metrics: report(loss=0.3, samples=1200). The last value counts.
+
+    A value that is not finite, such as the mean loss of no sample, is left out with a warning.
+    """
     for name, value in values.items():
-        call("rm_report", name.encode(), float(value))
+        number = float(value)
+        if math.isfinite(number):
+            call("rm_report", name.encode(), number)
+        elif name not in _not_finite:
+            _not_finite.add(name)
+            warnings.warn("report: %s is %s, must be a finite number: it is left out each time"
+                          % (name, number), RuntimeWarning, stacklevel=2)
 
 
 def last_rebuild():

@@ -10,6 +10,7 @@ from ringmaster._library import Request
 from ringmaster.process_sets import global_process_set
 
 _UINT8 = 0
+_NOTHING = object()  # of a rank that sent no bytes: None is an object, too
 
 
 def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
@@ -35,7 +36,7 @@ def broadcast_made(make, root_rank=0, name=None, process_set=global_process_set)
 
 
 def _only(parts):
-    sent, = (part for part in parts if part is not None)
+    sent, = (part for part in parts if part is not _NOTHING)
     return sent
 
 
@@ -53,7 +54,7 @@ def allgather_made(make, name=None, process_set=global_process_set):
     parts = _exchange(_library.ALLGATHER, name, data, process_set)
     if error is not None:
         raise error
-    return _without_failures(parts)
+    return [None if part is _NOTHING else part for part in _without_failures(parts)]
 
 
 def _this_rank():
@@ -83,7 +84,7 @@ def _exchange(kind, name, data, process_set, **fields):
 
 
 def _unpickled(operation):
-    """The object that each rank gave to a finished operation; None where it gave none."""
+    """The object that each rank gave to a finished operation; _NOTHING where it gave none."""
     address, rows, ranks = c_void_p(), c_size_t(), c_size_t()
     rows_by_rank = POINTER(c_size_t)()
     _core.call("rm_result", operation.number, byref(address), byref(rows), byref(rows_by_rank),
@@ -91,6 +92,6 @@ def _unpickled(operation):
     parts, at = [], address.value or 0
     for rank in range(ranks.value):
         length = rows_by_rank[rank]
-        parts.append(pickle.loads(_core.memory(at, length)) if length else None)
+        parts.append(pickle.loads(_core.memory(at, length)) if length else _NOTHING)
         at += length
     return parts

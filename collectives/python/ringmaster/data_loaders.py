@@ -111,7 +111,7 @@ class _Pass:
             for batch in iterate():
                 if not self._put(batch):
                     break
-        except Exception as raised:
+        except BaseException as raised:  # also a SystemExit: the loop waits for the end
             error = raised
         with self._changed:
             self._error, self._read_all = error, True

@@ -8,30 +8,16 @@ t.json, rank 2 t.rank2.json. To see all ranks in one picture, lay them side by s
 
 import argparse
 import json
+import os
 import statistics
 import sys
 
-from ringmaster._core import call
+from ringmaster._recording import start_timeline, stop_timeline
 
+__all__ = ["merge", "offsets", "read", "start_timeline", "stop_timeline", "views_of"]
 
-def start_timeline(file_path, mark_cycles=False):
-    """Records what this rank does until stop_timeline() or shutdown().
-
-    file_path: where rank 0 writes; rank k writes beside it ("t.rank2.json" for "t.json").
-    mark_cycles: Horovod's; the rounds of negotiation have a row of their own here, always.
-    Raises ValueError if a timeline is being recorded or there can be no such file.
-    Source: rm_timeline_start of ringmaster.h.
-    """
-    del mark_cycles
-    call("rm_timeline_start", str(file_path).encode())
-
-
-def stop_timeline():
-    """Ends the recording; returns when all is written. Without one there is nothing to do."""
-    call("rm_timeline_stop")
-
-
-# ---- Timelines of several ranks in one
+# What merge() adds, and what no rank writes.
+_ORDER = "process_sort_index"
 
 
 def read(path):
@@ -49,9 +35,18 @@ def read(path):
             events = json.loads(whole + "\n]")
         except ValueError as error:
             raise ValueError("%s is no timeline: %s" % (path, error)) from None
-    if not isinstance(events, list) or not events or "job" not in events[0].get("args", {}):
+    if not _tells_its_job(events):
         raise ValueError("%s is no timeline of Ringmaster" % path)
     return events
+
+
+def _tells_its_job(events):
+    if not isinstance(events, list) or not events:
+        return False
+    if not all(isinstance(event, dict) for event in events):
+        return False
+    args = events[0].get("args")
+    return isinstance(args, dict) and "job" in args
 
 
 def views_of(events):
@@ -98,9 +93,25 @@ def merge(timelines):
             if "ts" in event:
                 event["ts"] -= ahead or 0.0
             merged.append(event)
-        merged.append({"ph": "M", "name": "process_sort_index", "pid": process,
+        merged.append({"ph": "M", "name": _ORDER, "pid": process,
                        "args": {"sort_index": events[0]["pid"]}})  # by rank
     return merged, alone
+
+
+def _refuse_to_write_over(path, timelines):
+    """Raises ValueError where the file to write is one that this command reads."""
+    if not os.path.isfile(path):
+        return
+    if _is_of_a_rank(path) or any(os.path.samefile(path, other) for other in timelines):
+        raise ValueError("%s is a timeline to read and is not written over: name the file to write "
+                         "first, as in all.json %s" % (path, " ".join(timelines)))
+
+
+def _is_of_a_rank(path):
+    try:
+        return not any(event.get("name") == _ORDER for event in read(path))
+    except ValueError:
+        return False
 
 
 def main(arguments=None):
@@ -114,6 +125,7 @@ def main(arguments=None):
     given = parser.parse_args(arguments)
     try:
         events, alone = merge([read(path) for path in given.timelines])
+        _refuse_to_write_over(given.out, given.timelines)
         with open(given.out, "w", encoding="utf-8") as file:
             json.dump(events, file)
     except (OSError, ValueError) as error:

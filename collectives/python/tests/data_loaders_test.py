@@ -71,6 +71,21 @@ def test_AnErrorComesBehindTheBatchesBeforeIt():
     assert list(loader) == [0, 10, 20, 30, 40]
 
 
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()])
+def test_WhatEndsTheReadingThreadEndsTheLoop(error):
+
+    class Leaving(Ahead):
+
+        def _iterate(self):
+            yield 1
+            raise error
+
+    batches = iter(Leaving(count=2))
+    assert next(batches) == 10
+    with pytest.raises(type(error)):
+        next(batches)
+
+
 def test_ClosingEndsTheThreadAlsoWhereTheQueueIsFull():
     loader = Ahead(async_loader_queue_size=1, count=100)
     assert next(iter(loader)) == 0

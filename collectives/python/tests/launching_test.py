@@ -2,6 +2,7 @@
 back in lines of output.
 """
 
+import inspect
 import os
 import pathlib
 import pickle
@@ -15,7 +16,7 @@ import pytest
 
 from ringmaster import _library
 from ringmaster.runner import (HorovodRunner, cluster, config_file, function, horovodrun, hosts,
-                               messages, modules, options, plan, program, results)
+                               local, messages, modules, options, plan, program, results)
 from ringmaster.runner.errors import FunctionError, LaunchError, ProgramMissing, RankError
 
 
@@ -102,6 +103,47 @@ def test_OptionsOfSshHaveNoMeaningOnThisMachine():
     found = options.parse("-np 2 -H localhost:2 -p 7 -i key".split(), "1")
     assert "--ssh-port" not in plan.make(found).words
     assert [note.split()[0] for note in found.notes] == ["-p", "-i"]
+
+
+def launched_by(monkeypatch, *args, **kwargs):
+    """(the words of `ringmaster run`, what was said) of a run() with these arguments."""
+    said, launched = [], []
+
+    def launch(func, args, kwargs, planned, *_):
+        launched.append(" ".join(planned.command("R", ["c"])[1:]))
+        return dict.fromkeys(range(planned.np), 0)
+
+    monkeypatch.setattr(local, "launch", launch)
+    monkeypatch.setattr(local, "print_line", said.append)
+    local.run(adds, *args, **kwargs)
+    return launched[0], said
+
+
+def test_TheArgumentsOfRunStandWhereHorovodHasThem():
+    names = list(inspect.signature(local.run).parameters)
+    assert names[:names.index("env")] == [
+        "func", "args", "kwargs", "num_proc", "min_num_proc", "max_num_proc", "slots",
+        "reset_limit", "cooldown_range", "hosts", "hostfile", "host_discovery_script",
+        "start_timeout", "ssh_port", "ssh_identity_file", "disable_cache", "output_filename",
+        "verbose", "use_gloo", "use_mpi", "mpi_args", "network_interface", "network_interfaces",
+        "executable", "np", "min_np", "max_np"]
+
+
+def test_ADiscoveryScriptOfRunIsAskedByRingmaster(monkeypatch):
+    command, said = launched_by(monkeypatch, num_proc=2, max_num_proc=4, slots=3, verbose=True,
+                                host_discovery_script="./s", network_interfaces=["eth0"])
+    assert command == ("run -np 2 --min-np 2 --max-np 4 --host-discovery-script ./s "
+                       "--slots-per-host 3 -- c")
+    assert said == ["run: without meaning here: network_interfaces"]
+    command, said = launched_by(monkeypatch, np=2, slots=3, verbose=True)
+    assert command == "run -np 2 -- c" and said == ["run: without meaning here: slots"]
+    with pytest.raises(LaunchError, match="not allowed with argument"):
+        launched_by(monkeypatch, np=2, hosts="localhost:2", host_discovery_script="./s")
+
+
+def test_ARunWithADiscoveryScriptReturnsAValueForEachRankOfTheEnd(monkeypatch):
+    monkeypatch.setattr(local, "launch", lambda *_: {0: "a"})
+    assert local.run(adds, np=2, host_discovery_script="./s") == ["a"]
 
 
 def test_OptionsWithoutMeaningAreTakenAndSaidOnce():
@@ -504,6 +546,23 @@ def test_LogsThatMayNotBeReadEndTheJobBeforeItHasTrained(monkeypatch):
     assert told == []
     job._check_logs(1, "ringmaster: no connection")
     assert "are read at the end: ringmaster: no connection" in told[0]
+
+
+def test_AByteThatIsNoUtf8DoesNotHideWhyAJobHasFailed(monkeypatch, tmp_path):
+    says = make_program("#!/bin/sh\nprintf 'worker \\377 was killed\\n'\n", tmp_path, "ringmaster")
+    job = waiting_job(monkeypatch, [])
+    monkeypatch.setattr(job, "_program", says)
+    assert job._run("why", job.name, may_fail=True) == "worker \ufffd was killed\n"
+
+
+def test_AVariableOfTheWorkersMayBeANumber(monkeypatch, tmp_path):
+    kept = tmp_path / "kept"
+    monkeypatch.setenv("RINGMASTER_BIN", make_program(
+        "#!/bin/sh\necho $OMP_NUM_THREADS > %s\necho 'ringmaster: as wished' >&2\nexit 1\n" % kept,
+        tmp_path, "bin", "ringmaster"))
+    with pytest.raises(LaunchError):
+        HorovodRunner(np=-1, env={"OMP_NUM_THREADS": 3}).run(os.getpid)
+    assert kept.read_text() == "3\n"
 
 
 def test_AFunctionOfAnInstalledPackageBringsNoModules():

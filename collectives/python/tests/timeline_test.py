@@ -1,6 +1,9 @@
 """Timelines of real workers, and of several ranks laid side by side."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -91,6 +94,42 @@ def test_WhatIsNoTimelineIsNamed(tmp_path, capsys):
     assert "other.json is no timeline" in capsys.readouterr().err
     assert not (tmp_path / "out.json").exists()
     assert timeline.main([str(tmp_path / "out.json"), str(tmp_path / "gone.json")]) == 1
+
+
+@pytest.mark.parametrize("text", ["[1]", "[[]]", "{}", "[]", '[{"args": 1}]', '[{"args": {"job": 3}}, 4]'])
+def test_JsonOfAnotherShapeIsNoTimeline(tmp_path, text):
+    (tmp_path / "other.json").write_text(text)
+    with pytest.raises(ValueError, match="other.json is no timeline of Ringmaster"):
+        timeline.read(tmp_path / "other.json")
+
+
+def test_ATimelineIsNotWrittenOver(tmp_path, capsys):
+    first, second, link = (tmp_path / name for name in ("t.json", "t.rank1.json", "link.json"))
+    for rank, file in enumerate((first, second)):
+        file.write_text(json.dumps(made("a", rank)))
+    link.symlink_to(first)
+    before = first.read_text()
+    for words in ([first, first, second], [first, second], [link, first, second]):
+        assert timeline.main(list(map(str, words))) == 1
+        said = capsys.readouterr().err
+        assert "%s is a timeline to read and is not written over" % words[0] in said
+        assert "first, as in all.json %s" % words[1] in said
+    assert first.read_text() == before
+    # What was written before is written anew, and so is a file that is no timeline.
+    out = tmp_path / "all.json"
+    out.write_text("old")
+    for _ in range(2):
+        assert timeline.main(list(map(str, [out, first, second]))) == 0
+    assert timeline.main([str(out), str(out)]) == 1  # nor one of several ranks that is read
+    assert {event["pid"] for event in json.loads(out.read_text())} == {0, 1}
+
+
+def test_TheCommandOfTheDocsSaysNothingOfModules():
+    folder = os.path.dirname(os.path.dirname(timeline.__file__))
+    done = subprocess.run([sys.executable, "-B", "-m", "ringmaster.timeline", "--help"],
+                          capture_output=True, text=True, timeout=60,
+                          env=dict(os.environ, PYTHONPATH=folder))
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_AFileThatWasCutIsRead(tmp_path):

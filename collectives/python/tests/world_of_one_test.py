@@ -13,6 +13,7 @@ import torch
 import ringmaster
 import ringmaster.torch as rm
 from ringmaster import _core, _in_flight, errors
+from ringmaster.runner import worker
 
 
 def test_BeforeInitEveryRankFunctionSaysSo():
@@ -43,6 +44,14 @@ def test_InitAndShutdownCanBeRepeated():
         assert rm.allreduce(torch.ones(2)).tolist() == [1, 1]
         rm.shutdown()
         assert not rm.is_initialized()
+
+
+def test_AFunctionThatShutsDownReturnsItsValueAsTheRankThatItHadAtItsEnd(monkeypatch):
+    monkeypatch.setenv("HOROVOD_RANK", "7")  # as of the start, before the world has changed
+    rm.init()
+    assert worker.place() == 0
+    rm.shutdown()
+    assert worker.place() == 0
 
 
 def test_AShutdownThatFailsEndsWhatPythonKeepsWhereTheLibraryIsDown(monkeypatch):
@@ -279,6 +288,17 @@ def test_ReportTakesNumbers(world):
     rm.report(**{"x" * 64: 1})
     with pytest.raises(ValueError, match="name has 65 bytes: at most 64 are allowed"):
         rm.report(**{"x" * 65: 1})
+
+
+def test_AReportedValueThatIsNoFiniteNumberIsLeftOutAndSaidOnceForEachName(world):
+    with pytest.warns(RuntimeWarning) as said:
+        for _ in range(2):
+            rm.report(loss_of_none=float("nan"), accuracy=0.5, far=float("-inf"))
+            rm.report(loss_of_none=torch.tensor(float("nan")))
+    assert [str(warning.message) for warning in said] == [
+        "report: loss_of_none is nan, must be a finite number: it is left out each time",
+        "report: far is -inf, must be a finite number: it is left out each time"]
+    assert {warning.filename for warning in said} == {__file__}
 
 
 def test_LeavingTheJobIsAnExitWithCodeZero():

@@ -1,4 +1,4 @@
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 T = TypeVar("T")
 
@@ -17,7 +17,7 @@ class HorovodRunner:
                  namespace: Optional[str] = ..., kubeconfig: Optional[str] = ...,
                  context: Optional[str] = ..., slots: int = ..., min_np: Optional[int] = ...,
                  python: str = ..., resources: Optional[Mapping[str, Any]] = ...,
-                 env: Optional[Mapping[str, str]] = ..., pod: Optional[Mapping[str, Any]] = ...,
+                 env: Optional[Mapping[str, Any]] = ..., pod: Optional[Mapping[str, Any]] = ...,
                  container: Optional[Mapping[str, Any]] = ...,
                  timeout: Optional[float] = ...) -> None: ...
     def run(self, main: Callable[..., T], **kwargs: Any) -> T: ...
@@ -27,12 +27,14 @@ def run(func: Callable[..., T], args: Sequence[Any] = ...,
         min_num_proc: Optional[int] = ..., max_num_proc: Optional[int] = ...,
         slots: Optional[int] = ..., reset_limit: Optional[int] = ...,
         cooldown_range: Optional[Tuple[int, int]] = ..., hosts: Optional[str] = ...,
-        hostfile: Optional[str] = ..., start_timeout: Optional[int] = ...,
+        hostfile: Optional[str] = ..., host_discovery_script: Optional[str] = ...,
+        start_timeout: Optional[int] = ...,
         ssh_port: Optional[int] = ..., ssh_identity_file: Optional[str] = ...,
         disable_cache: Optional[bool] = ..., output_filename: Optional[str] = ...,
         verbose: Union[None, bool, int] = ..., use_gloo: Optional[bool] = ...,
         use_mpi: Optional[bool] = ..., mpi_args: Optional[str] = ...,
-        network_interface: Optional[str] = ..., executable: Optional[str] = ...,
+        network_interface: Optional[str] = ...,
+        network_interfaces: Optional[Iterable[str]] = ..., executable: Optional[str] = ...,
         np: Optional[int] = ..., min_np: Optional[int] = ..., max_np: Optional[int] = ..., *,
-        env: Optional[Mapping[str, str]] = ..., show_output: bool = ...) -> List[T]: ...
+        env: Optional[Mapping[str, Any]] = ..., show_output: bool = ...) -> List[T]: ...
 def log_to_driver(message: str) -> None: ...

@@ -181,7 +181,7 @@ class Job:
         try:
             done = subprocess.run(self._command(*words), input=text, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, universal_newlines=True,
-                                  timeout=_COMMAND_DEADLINE,
+                                  errors="replace", timeout=_COMMAND_DEADLINE,
                                   **({} if text is not None else {"stdin": subprocess.DEVNULL}))
         except subprocess.TimeoutExpired:
             raise LaunchError("ringmaster %s: no answer within %d s" %

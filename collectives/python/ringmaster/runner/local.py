@@ -21,17 +21,19 @@ _MOST_BYTES_TO_HOSTS = 5 << 20  # with base64 and JSON what the run's API server
 
 
 def run(func, args=(), kwargs=None, num_proc=1, min_num_proc=None, max_num_proc=None, slots=None,
-        reset_limit=None, cooldown_range=None, hosts=None, hostfile=None, start_timeout=None,
-        ssh_port=None, ssh_identity_file=None, disable_cache=None, output_filename=None,
-        verbose=None, use_gloo=None, use_mpi=None, mpi_args=None, network_interface=None,
-        executable=None, np=None, min_np=None, max_np=None, *, env=None, show_output=True):
+        reset_limit=None, cooldown_range=None, hosts=None, hostfile=None,
+        host_discovery_script=None, start_timeout=None, ssh_port=None, ssh_identity_file=None,
+        disable_cache=None, output_filename=None, verbose=None, use_gloo=None, use_mpi=None,
+        mpi_args=None, network_interface=None, network_interfaces=None, executable=None, np=None,
+        min_np=None, max_np=None, *, env=None, show_output=True):
     """Calls func(*args, **kwargs) on `np` workers of this machine, or of those in `hosts`
-    ("a:2,b:2") or `hostfile`. Returns the list of their values in the order of their ranks.
+    ("a:2,b:2") or `hostfile`, or that `host_discovery_script` prints, with `slots` on a host that
+    it says no number of. Returns the list of their values in the order of their ranks.
 
     Arguments and meaning are those of horovod.run; `np`, `min_np` and `max_np` are other names of
-    `num_proc`, `min_num_proc` and `max_num_proc`. With the latter two workers may die and are
-    replaced; the list has a value for each rank that there is at the end. `env`: added to the
-    workers' environment. `show_output`: whether their output is shown as it comes.
+    `num_proc`, `min_num_proc` and `max_num_proc`. With the latter two or a script workers may die
+    and are replaced; the list has a value for each rank that there is at the end. `env`: added to
+    the workers' environment. `show_output`: whether their output is shown as it comes.
 
     What a worker raises is raised here: the same exception, whose `__cause__` is a RankError with
     its rank, traceback and, on several machines, host; of several the first. FunctionError: the
@@ -41,17 +43,20 @@ def run(func, args=(), kwargs=None, num_proc=1, min_num_proc=None, max_num_proc=
     settings = _settings(num_proc if np is None else np,
                          min_num_proc if min_np is None else min_np,
                          max_num_proc if max_np is None else max_np, hosts, hostfile,
+                         host_discovery_script, slots if host_discovery_script else None,
                          start_timeout, reset_limit, output_filename, verbose, ssh_port,
                          ssh_identity_file)
     if mpi_args:
         raise LaunchError("mpi_args: there is no mpirun that could take them; leave them out")
     _note_without_meaning(verbose, use_mpi=use_mpi, disable_cache=disable_cache,
-                          network_interface=network_interface, slots=slots,
+                          network_interface=network_interface,
+                          network_interfaces=network_interfaces,
+                          slots=None if host_discovery_script else slots,
                           cooldown_range=cooldown_range)
-    values = launch(func, args, kwargs, plan.make(settings), executable, env,
+    planned = plan.make(settings)
+    values = launch(func, args, kwargs, planned, executable, env,
                     print_line if show_output else (lambda line: None), print_line, bool(verbose))
-    elastic = settings.min_np or settings.max_np
-    expected = max(values, default=-1) + 1 if elastic else settings.np
+    expected = max(values, default=-1) + 1 if planned.elastic else settings.np
     missing = sorted(set(range(expected)) - set(values))
     if missing:
         raise LaunchError("the job ended well, but ranks %s have returned no value: a function must"
@@ -59,12 +64,14 @@ def run(func, args=(), kwargs=None, num_proc=1, min_num_proc=None, max_num_proc=
     return [values[rank] for rank in sorted(values)]
 
 
-def _settings(np, min_np, max_np, hosts, hostfile, start_timeout, reset_limit, output_filename,
-              verbose, ssh_port, ssh_identity_file):
+def _settings(np, min_np, max_np, hosts, hostfile, host_discovery_script, slots, start_timeout,
+              reset_limit, output_filename, verbose, ssh_port, ssh_identity_file):
     """The arguments as the options of horovodrun that they are, so that they are checked alike."""
     words = []
     for option, value in (("--np", np), ("--min-np", min_np), ("--max-np", max_np),
                           ("--hosts", hosts), ("--hostfile", hostfile),
+                          ("--host-discovery-script", host_discovery_script),
+                          ("--slots-per-host", slots),
                           ("--start-timeout", start_timeout), ("--reset-limit", reset_limit),
                           ("--output-filename", output_filename), ("--ssh-port", ssh_port),
                           ("--ssh-identity-file", ssh_identity_file)):
@@ -96,7 +103,7 @@ def launch(func, args, kwargs, planned, executable, env, on_line, on_log, verbos
         script = _write(folder, packed, function.name_of(func))
         token = secrets.token_hex(8)
         environ = dict(os.environ, **planned.environ)
-        environ.update(env or {})
+        environ.update((name, str(value)) for name, value in (env or {}).items())
         environ[messages.TOKEN] = token
         # Lines come as they are printed: the workers' output is no terminal.
         environ.setdefault("PYTHONUNBUFFERED", "1")

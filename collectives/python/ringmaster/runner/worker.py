@@ -48,11 +48,11 @@ def call(packed, report, most_bytes=None):
 
 
 def place():
-    """This worker's rank; where it has none, the number that it began with."""
-    try:
-        return _core.rank()
-    except ValueError:
-        return int(os.environ.get("HOROVOD_RANK", "0"))
+    """This worker's rank, after a shutdown() the one that it had last; where it never had one, the
+    number that it began with.
+    """
+    rank = _core.newest_rank()
+    return int(os.environ.get("HOROVOD_RANK", "0")) if rank is None else rank
 
 
 def _dump_failure(error, text, host):

@@ -158,6 +158,22 @@ def test_broadcast_and_objects():
     rm.barrier()
 
 
+def test_none_is_an_object():
+    assert rm.broadcast_object(None if rank == 0 else "other", 0) is None
+    assert rm.allgather_object(None if rank == 0 else rank) == [None, *range(1, size)]
+
+    class Empty(rm.elastic.State):
+        def capture(self):
+            return None
+
+        def install(self, captured):
+            self.installed = captured
+
+    state = Empty()
+    state.sync()
+    assert state.installed is None
+
+
 def test_join_with_uneven_data():
     for last in range(size):
         batches = 5 if rank == last else 2 + (rank < last)

@@ -95,6 +95,7 @@ def test_broadcast_and_objects():
         assert result.tolist() == [root, 7]
     assert hvd.broadcast_object({"from": rank}, root)["from"] == root
     assert hvd.broadcast_object_fn(root)(rank) == root
+    assert hvd.broadcast_object(None if rank == root else rank, root) is None
     assert hvd.allgather_object("r" * rank) == ["r" * r for r in range(size)]
     for inside_a_graph in (False, True):
         variables = [tf.Variable([float(rank)] * 3), tf.Variable(rank, dtype=tf.int64)]
