@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/membership/view_changes.h"
 #include "common/membership/view_json.h"
 #include "sidecar/app/departure.h"
 #include "sidecar/app/membership_loop.h"
@@ -276,6 +277,57 @@ TEST(PeerMonitorTest, ASuspicionOfALivingPodBringsTheSameMembersAnewWhenItLasts)
   parts.now += milliseconds(1);
   parts.peers.CheckSuspicions();
   EXPECT_TRUE(parts.Logged("suspect to u1")) << "the coordinator's turn";
+}
+
+// The text of a view without u2, as u1 sends it to members that have its parent.
+std::string ChangeAfter(const ViewPtr& parent) {
+  membership::View view = *parent;
+  view.parent = view.epoch++;
+  view.reason = membership::Reason::kPodLost;
+  view.pods.pop_back();
+  view.ranks.pop_back();
+  membership::Message message;
+  message.value = std::make_shared<const membership::View>(std::move(view));
+  membership::ViewChanges sender;
+  sender.Know(parent);
+  return sender.Encode(message, "u0");
+}
+
+// As sidecars of this version make it.
+ViewPtr FirstViewOfReaders() {
+  membership::View view = *AgentParts::FirstView();
+  for (membership::Pod& pod : view.pods) pod.reads_changes = true;
+  return std::make_shared<const membership::View>(std::move(view));
+}
+
+membership::Message DecidedBy(const std::string& pod, Epoch epoch) {
+  membership::Message message;
+  message.kind = membership::MessageKind::kDecided;
+  message.from = pod;
+  message.incarnation = 1;
+  message.view = epoch;
+  return message;
+}
+
+TEST(PeerMonitorTest, AViewThatComesAsAChangeIsTheNextView) {
+  AgentParts parts;
+  parts.StartTraining();
+  const std::string change = ChangeAfter(FirstViewOfReaders());
+  ASSERT_FALSE(change.empty());
+  parts.peers.OnMessage(membership::EncodeMessage(DecidedBy("u1", kFirst), change), "u1", "");
+  EXPECT_EQ(parts.membership.epoch(), kFirst + 1);
+  EXPECT_EQ(parts.membership.member().current()->pods.size(), 2u);
+}
+
+TEST(PeerMonitorTest, WhoCanNotReadAChangeAsksForTheView) {
+  AgentParts parts;
+  parts.StartTraining();
+  membership::View later = *FirstViewOfReaders();
+  later.epoch += 5;
+  const std::string change = ChangeAfter(std::make_shared<const membership::View>(later));
+  parts.peers.OnMessage(membership::EncodeMessage(DecidedBy("u1", kFirst + 5), change), "u1", "");
+  EXPECT_EQ(parts.membership.epoch(), kFirst);
+  EXPECT_TRUE(parts.Logged("fetch to u1"));
 }
 
 TEST(PeerMonitorTest, WhatIsToldOfAPodIsBelievedWhenThePodsAroundItAreKnown) {
