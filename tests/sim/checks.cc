@@ -4,7 +4,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "tests/sim/world.h"
 
@@ -32,46 +31,35 @@ class TraceSink final : public spdlog::sinks::base_sink<spdlog::details::null_mu
 
 }  // namespace
 
-void World::Fail(const std::string& what) {
-  if (violation_.empty()) violation_ = what;
-  Trace([&] { return "VIOLATION " + what; });
-}
-
-void World::AppendTrace(const std::string& text) {
-  char time[32];
-  std::snprintf(time, sizeof time, "%10.3f ms  ",
-                static_cast<double>(time_.now() - 100 * kSecond) / kMs);
-  *options_.trace += time + text + "\n";
-}
-
 // ---- Views
 
 // Somebody takes this view as decided.
 void World::Announce(const ViewPtr& view) {
-  Decided& known = Of(view->epoch);
+  Decided& known = views_.Of(view->epoch);
   if (known.view != nullptr) {
     if (*known.view != *view)
-      Fail("I2: two views " + EpochText(view->epoch) + ": [" + membership::Describe(*known.view) +
-           "] and [" + membership::Describe(*view) + "]");
+      journal_.Fail("I2: two views " + EpochText(view->epoch) + ": [" +
+                    membership::Describe(*known.view) + "] and [" + membership::Describe(*view) +
+                    "]");
     return;
   }
-  known.view = view;
-  Trace([&] { return "decided: " + membership::Describe(*view); });
-  if (membership::EpochOf(newest_) < view->epoch) newest_ = view;
-  ++coverage_.views;
-  coverage_.planned_views += view->planned ? 1 : 0;
-  coverage_.held_views += view->train ? 0 : 1;
+  journal_.Trace([&] { return "decided: " + membership::Describe(*view); });
+  views_.Add(view);
+  ++journal_.coverage().views;
+  journal_.coverage().planned_views += view->planned ? 1 : 0;
+  journal_.coverage().held_views += view->train ? 0 : 1;
   if (membership::EpochNumber(view->epoch) == 1 && membership::EpochLineage(view->epoch) > 1)
     return BeginLineage(*view);  // it may know of no view before it
   if (view->parent == 0) return;
-  const ViewPtr& before = Of(view->parent).view;
+  const ViewPtr& before = views_.Of(view->parent).view;
   if (view->reason == membership::Reason::kLinkBroken && !view->planned && before != nullptr) {
     const bool smaller = view->pods.size() < before->pods.size();
-    ++(smaller ? coverage_.left_out : coverage_.reconnects);
+    ++(smaller ? journal_.coverage().left_out : journal_.coverage().reconnects);
     if (smaller && !view->train)
-      Fail("held: " + EpochText(view->epoch) + " leaves a pod out for its link and is too small");
+      journal_.Fail("held: " + EpochText(view->epoch) +
+                    " leaves a pod out for its link and is too small");
   }
-  if (const ViewPtr parent = Of(view->parent).view) CheckTorn(*view, *parent);
+  if (const ViewPtr parent = views_.Of(view->parent).view) CheckTorn(*view, *parent);
 }
 
 // A joiner must find the others at a boundary: a state copied in the middle of a step is torn.
@@ -86,8 +74,8 @@ void World::CheckTorn(const membership::View& view, const membership::View& pare
                                          static_cast<int>(rank.slot), rank.incarnation);
     if (worker != nullptr && worker->alive && worker->epoch == parent.epoch &&
         worker->boundary_epoch != parent.epoch) {
-      Fail("torn: " + EpochText(view.epoch) + " admits a joiner and " + Name(*worker) +
-           " is in the middle of a step");
+      journal_.Fail("torn: " + EpochText(view.epoch) + " admits a joiner and " + Name(*worker) +
+                    " is in the middle of a step");
     }
   }
 }
@@ -97,7 +85,7 @@ void World::CheckTorn(const membership::View& view, const membership::View& pare
 void World::BeginLineage(const membership::View& view) {
   const bool restart = view.reason == membership::Reason::kBootstrap;
   std::int64_t step = 0;
-  std::uint64_t lowest = restart ? 0 : final_number_;
+  std::uint64_t lowest = restart ? 0 : agreement_.final_number();
   for (const WorkerPtr& worker : RanksOf(view)) {
     if (restart || worker == nullptr || !worker->holds) continue;
     step = std::max(step, worker->step);
@@ -110,13 +98,12 @@ void World::BeginLineage(const membership::View& view) {
       const Worker& worker = *child.worker;
       const bool counts = worker.alive && worker.holds && worker.ran != 0 && !worker.ended;
       if (counts && (worker.step > step || restart))
-        Fail("I5: " + EpochText(view.epoch) + " begins at step " + std::to_string(step) + ", but " +
-             Name(worker) + " lives and holds step " + std::to_string(worker.step));
+        journal_.Fail("I5: " + EpochText(view.epoch) + " begins at step " + std::to_string(step) +
+                      ", but " + Name(worker) + " lives and holds step " +
+                      std::to_string(worker.step));
     }
   }
-  final_number_ = lowest;
-  final_models_.clear();
-  reduced_.clear();
+  agreement_.BeginLineage(lowest);
 }
 
 // ---- What a pod promises
@@ -128,23 +115,20 @@ bool World::MayUse(const Worker& worker, Epoch epoch) const {
   const bool fenced = worker.answered != 0 && time_.now() >= worker.answered + 10 * kSecond;
   if (fenced && Frozen(worker)) return false;
   // A view whose successor is decided completes no step, whatever its workers do.
-  const auto over = [&](Epoch view) {
-    return std::any_of(decided_.upper_bound(view), decided_.end(),
-                       [](const auto& later) { return later.second.view != nullptr; });
-  };
-  if (worker.phase != Phase::kNoView && worker.epoch <= epoch && !over(worker.epoch)) return true;
-  auto stream = streams_.find(worker.stream);
-  if (stream == streams_.end()) return false;
-  return std::any_of(stream->second.views.begin(), stream->second.views.end(), [&](Epoch view) {
-    return view <= epoch && view > worker.stopped && view > worker.epoch && !over(view);
+  if (worker.phase != Phase::kNoView && worker.epoch <= epoch && !views_.IsOver(worker.epoch))
+    return true;
+  const Stream* stream = streams_.Find(worker.stream);
+  if (stream == nullptr) return false;
+  return std::any_of(stream->views.begin(), stream->views.end(), [&](Epoch view) {
+    return view <= epoch && view > worker.stopped && view > worker.epoch && !views_.IsOver(view);
   });
 }
 
 void World::CheckNobodyUses(int index, Epoch epoch, const std::string& when) {
   for (const Child& child : pods_[index]->launcher.children) {
     if (MayUse(*child.worker, epoch))
-      Fail(pods_[index]->uid + " " + when + ", and " + Name(*child.worker) + " may still use " +
-           EpochText(child.worker->epoch));
+      journal_.Fail(pods_[index]->uid + " " + when + ", and " + Name(*child.worker) +
+                    " may still use " + EpochText(child.worker->epoch));
   }
 }
 
@@ -160,8 +144,43 @@ void World::CheckPromise(int index, const membership::PersistentState& state) {
     CheckNobodyUses(index, state.view->epoch,
                     "accepts a successor of " + EpochText(state.view->epoch));
   if (!resigns) return;
-  ++coverage_.resignations;
+  ++journal_.coverage().resignations;
   CheckNobodyUses(index, state.view->epoch, "resigns from " + EpochText(state.view->epoch));
+}
+
+// ---- Operations. A vote is the moment to look: all ranks of the view have come to it, so nobody
+// is without what came before.
+
+void World::CheckVote(const Stage& stage, const membership::View& view) {
+  const Given& first = stage.given.front();
+  for (const Given& given : stage.given) agreement_.CheckSame(first, given, view.epoch);
+  const std::vector<WorkerPtr> ranks = RanksOf(view);
+  const bool ends = script_.AsksForEnd(first.done);
+  // One that has given its part and left the view since takes part in nothing that comes after: the
+  // others can leave this vote, and no later one.
+  const bool all = std::all_of(ranks.begin(), ranks.end(), [&](const WorkerPtr& worker) {
+    return InView(worker, view.epoch) && worker->phase != Phase::kBroken;
+  });
+  if (all) CheckOver(view);
+  agreement_.CheckFinal(first, view.epoch, all);
+  if (!ends) return;
+  views_.Of(view.epoch).last_step = time_.now();
+  ++journal_.coverage().steps;
+  journal_.Trace(
+      [&] { return "step " + std::to_string(first.step + 1) + " in " + EpochText(view.epoch); });
+}
+
+// All ranks of the view take part in it: so no view may have been decided that follows.
+void World::CheckOver(const membership::View& view) {
+  const std::string name = EpochText(view.epoch);
+  if (const auto later = views_.SuccessorOf(view.epoch))
+    journal_.Fail("I3: " + name + " goes on after " + EpochText(*later) + " was decided");
+  const Epoch before = views_.Train(view.epoch);
+  if (view.epoch < before) journal_.Fail("I3: " + name + " goes on after " + EpochText(before));
+  for (const WorkerPtr& worker : RanksOf(view)) {
+    if (worker->stopped >= view.epoch)
+      journal_.Fail(Name(*worker) + " goes on in a view that it has stopped");
+  }
 }
 
 // ---- The end
@@ -171,40 +190,42 @@ bool World::PodHealthy(const SimPod& pod, std::string* why) {
     *why = pod.uid + " " + what;
     return false;
   };
-  if (pod.gone) return newest_->FindPod(pod.uid) < 0 || wrong("is gone and in the view");
+  if (pod.gone) return views_.newest()->FindPod(pod.uid) < 0 || wrong("is gone and in the view");
   if (pod.leaving) return wrong("has not left");
   if (pod.agent == nullptr) return wrong("has no sidecar");
   if (Asleep(pod)) return wrong("sleeps");
-  for (int slot = 0; slot < slots_; ++slot) {
+  for (int slot = 0; slot < job_.slots; ++slot) {
     const auto& children = pod.launcher.children;
     const auto child = std::find_if(children.begin(), children.end(),
                                     [&](const Child& c) { return c.slot == slot; });
     const std::string name = "slot " + std::to_string(slot);
     if (child == children.end()) return wrong(name + " is empty");
-    if (newest_->FindRank(pod.uid, static_cast<std::uint32_t>(slot), child->incarnation) < 0)
+    if (views_.newest()->FindRank(pod.uid, static_cast<std::uint32_t>(slot), child->incarnation) <
+        0)
       return wrong(name + " is not in the newest view");
-    if (child->worker->epoch != newest_->epoch || child->worker->phase != Phase::kActive)
+    if (child->worker->epoch != views_.newest()->epoch || child->worker->phase != Phase::kActive)
       return wrong(name + " has not installed the newest view");
-    if (newest_->train && !pod.agent->Ready()) return wrong("does not say that it is ready");
+    if (views_.newest()->train && !pod.agent->Ready())
+      return wrong("does not say that it is ready");
   }
   return true;
 }
 
 // What the API server has of it.
 bool World::JobHealthy(std::string* why) {
-  if (finishing_) {
+  if (script_.finished()) {
     *why = "the job is not said to have succeeded";
     return JobIs("Succeeded");
   }
   const auto living =
       std::count_if(pods_.begin(), pods_.end(), [](const auto& pod) { return !pod->gone; });
-  *why = std::to_string(living) + " pods live, not " + std::to_string(wanted_);
-  return living == wanted_;
+  *why = std::to_string(living) + " pods live, not " + std::to_string(job_.wanted);
+  return living == job_.wanted;
 }
 
 bool World::Healthy(std::string* why) {
   if (!JobHealthy(why)) return false;
-  if (finishing_) {
+  if (script_.finished()) {
     for (const auto& pod : pods_) {
       if (pod->gone || (pod->launcher.ended && pod->launcher.children.empty())) continue;
       *why = pod->uid + " has not ended with its job";
@@ -212,7 +233,7 @@ bool World::Healthy(std::string* why) {
     }
     return true;
   }
-  if (newest_ == nullptr) {
+  if (views_.newest() == nullptr) {
     *why = "there is no view";
     return false;
   }
@@ -220,18 +241,19 @@ bool World::Healthy(std::string* why) {
     if (!PodHealthy(*pod, why)) return false;
   }
   *why = "the newest view does not train";
-  if (newest_->train != (newest_->pods.size() >= min_pods_)) return false;
-  if (newest_->train) return Of(newest_->epoch).last_step > time_.now() - 500 * kMs;
-  const auto ranks = RanksOf(*newest_);
+  if (views_.newest()->train != (views_.newest()->pods.size() >= job_.min_pods)) return false;
+  if (views_.newest()->train)
+    return views_.Of(views_.newest()->epoch).last_step > time_.now() - 500 * kMs;
+  const auto ranks = RanksOf(*views_.newest());
   return std::all_of(ranks.begin(), ranks.end(), [&](const WorkerPtr& worker) {
-    return worker->boundary_epoch == newest_->epoch;
+    return worker->boundary_epoch == views_.newest()->epoch;
   });
 }
 
 void World::TraceEnd() {
-  Trace([&] { return "status of the job: " + JobStatus(); });
+  journal_.Trace([&] { return "status of the job: " + JobStatus(); });
   for (const auto& pod : pods_) {
-    Trace([&] {
+    journal_.Trace([&] {
       std::string text = pod->uid + (pod->gone ? " gone" : "") + (pod->leaving ? " leaving" : "");
       if (pod->agent != nullptr) text += " " + pod->agent->Status().dump();
       for (const Child& child : pod->launcher.children) {
@@ -253,10 +275,10 @@ void World::CheckEnd() {
   std::string why;
   if (Healthy(&why)) {
     over_ = true;
-  } else if (time_.now() > healed_at_ + kEndPatience) {
+  } else if (time_.now() > *faults_.healed_at() + kEndPatience) {
     TraceEnd();
-    Fail("liveness: a minute after the last fault " + why +
-         "; newest: " + (newest_ == nullptr ? "none" : membership::Describe(*newest_)));
+    journal_.Fail("liveness: a minute after the last fault " + why + "; newest: " +
+                  (views_.newest() == nullptr ? "none" : membership::Describe(*views_.newest())));
   } else {
     time_.After(500 * kMs, [this] { CheckEnd(); });
   }

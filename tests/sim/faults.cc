@@ -93,7 +93,7 @@ WorkerPtr World::RandomWorker(int pod) {
 }
 
 void World::InjectFault() {
-  if (faults_left_-- <= 0) return Heal();
+  if (!faults_.TakeNext()) return Heal();
   // Faults come together: the second while the first is being dealt with.
   const Micros pause = random_.Chance(500)   ? random_.Between(kMs, 60 * kMs)
                        : random_.Chance(800) ? random_.Between(60 * kMs, 1500 * kMs)
@@ -105,20 +105,20 @@ void World::InjectFault() {
   while (roll >= weights[drawn]) roll -= weights[drawn++];
   const int pod = RandomPod();
   if (pod < 0) return;
-  ++coverage_.faults[drawn];
+  ++journal_.coverage().faults[drawn];
   const auto fault = static_cast<Fault>(drawn);
   if (!random_.Chance(400)) return Strike(fault, pod);
   // It waits until the ranks of a view are in the middle of something.
-  const std::uint64_t number = ++strikes_;
-  strike_ = [this, fault, pod](int where) { Strike(fault, random_.Chance(500) ? where : pod); };
+  const std::uint64_t number = faults_.Wait(
+      [this, fault, pod](int where) { Strike(fault, random_.Chance(500) ? where : pod); });
   time_.After(kStrikePatience, [this, number, pod] {
-    if (strikes_ == number && strike_) std::exchange(strike_, nullptr)(pod);
+    if (const FaultPlan::Strike strike = faults_.Take(number)) strike(pod);
   });
 }
 
 void World::Strike(Fault fault, int pod) {
-  if (healed_at_ >= 0 || pods_[pod]->gone) return;
-  Trace([&] { return std::string("FAULT ") + FaultName(fault) + " " + pods_[pod]->uid; });
+  if (faults_.healed_at() || pods_[pod]->gone) return;
+  journal_.Trace([&] { return std::string("FAULT ") + FaultName(fault) + " " + pods_[pod]->uid; });
   Inject(fault, pod);
 }
 
@@ -190,10 +190,9 @@ void World::Inject(Fault fault, int index) {
     case Fault::kCutOneWay: {
       const int other = RandomPod();
       if (other < 0 || other == index) return;
-      cut_.insert({index, other});
-      time_.After(random_.Between(100 * kMs, 6 * kSecond), [this, index, other] {
-        cut_.erase({index, other});
-      });
+      network_.CutOneWay(index, other);
+      time_.After(random_.Between(100 * kMs, 6 * kSecond),
+                  [this, index, other] { network_.MendOneWay(index, other); });
       return;
     }
     case Fault::kSuspectWrongly: {
@@ -210,27 +209,27 @@ void World::Inject(Fault fault, int index) {
     case Fault::kTerminate:
       // By force: nobody asks its kubelet.
       if (random_.Chance(250)) {
-        (void)api_->Delete(kube::Pods(), pod.name, {.grace_period_seconds = 0, .uid = pod.uid});
+        (void)api_.Delete(kube::Pods(), pod.name, {.grace_period_seconds = 0, .uid = pod.uid});
       } else {
-        (void)api_->Delete(kube::Pods(), pod.name, {.uid = pod.uid});
+        (void)api_.Delete(kube::Pods(), pod.name, {.uid = pod.uid});
       }
       return;
     case Fault::kJoin:
-      return PatchJob({{"worker", {{"replicas", std::min(wanted_ + 1, kMostReplicas)}}}});
+      return PatchJob({{"worker", {{"replicas", std::min(job_.wanted + 1, kMostReplicas)}}}});
     case Fault::kOperatorAway:
-      if (options_.at_operators) return OperatorStops(random_.Between(kMs, 300 * kMs), true);
-      return OperatorStops(random_.Between(50 * kMs, 8 * kSecond), random_.Chance(500));
+      if (options_.at_operators) return operators_.Stop(random_.Between(kMs, 300 * kMs), true);
+      return operators_.Stop(random_.Between(50 * kMs, 8 * kSecond), random_.Chance(500));
     case Fault::kTarget:
       return PatchJob(
-          {{"elasticPolicy", {{"minReplicas", random_.Between(1, std::min(wanted_, 3))}}}});
+          {{"elasticPolicy", {{"minReplicas", random_.Between(1, std::min(job_.wanted, 3))}}}});
     case Fault::kClockStep:
       pod.wall_step += random_.Between(-3600 * kSecond, 3600 * kSecond);
       return;
     case Fault::kRecordDeleted:
-      (void)api_->Delete(kube::ConfigMaps(), "job-record", {});
+      (void)api_.Delete(kube::ConfigMaps(), "job-record", {});
       return;
     case Fault::kApiFails:
-      api_fails_until_ = time_.now() + random_.Between(50 * kMs, 5 * kSecond);
+      operators_.FailCalls(time_.now() + random_.Between(50 * kMs, 5 * kSecond));
       return;
     case Fault::kCount:
       return;
@@ -240,10 +239,10 @@ void World::Inject(Fault fault, int index) {
 void World::KillPod(int index, const std::string& why) {
   SimPod& pod = *pods_[index];
   if (pod.gone) return;
-  Trace([&] { return pod.uid + " is gone: " + why; });
-  if (pod.leaving) ++coverage_.left;
+  journal_.Trace([&] { return pod.uid + " is gone: " + why; });
+  if (pod.leaving) ++journal_.coverage().left;
   // Of a pod that is killed nobody may hear for a while: its node is lost.
-  const bool told = pod.launcher.ended || healed_at_ >= 0 || random_.Chance(850);
+  const bool told = pod.launcher.ended || faults_.healed_at() || random_.Chance(850);
   if (!pod.launcher.ended) pod.exit_code = 137;
   pod.gone = true;
   for (const Child& child : std::vector<Child>(pod.launcher.children)) Exit(child.worker, 137, 9);
@@ -255,8 +254,9 @@ void World::KillPod(int index, const std::string& why) {
 // By hand, with or without one in its place.
 void World::Drain(int index) {
   if (random_.Chance(500))
-    PatchJob({{"worker", {{"replicas", std::max({wanted_ - 1, 1, static_cast<int>(min_pods_)})}}}});
-  (void)api_->Patch(
+    PatchJob({{"worker",
+               {{"replicas", std::max({job_.wanted - 1, 1, static_cast<int>(job_.min_pods)})}}}});
+  (void)api_.Patch(
       kube::Pods(), pods_[index]->name,
       {{"metadata",
         {{"uid", pods_[index]->uid}, {"annotations", {{api::kDrainAnnotation, "drained"}}}}}},
@@ -264,25 +264,17 @@ void World::Drain(int index) {
 }
 
 void World::Partition() {
-  for (int& side : side_) side = random_.Chance(400) ? 1 : 0;
-  operator_apart_ = random_.Chance(600);
-  time_.After(random_.Between(100 * kMs, 7 * kSecond), [this] {
-    std::fill(side_.begin(), side_.end(), 0);
-    operator_apart_ = false;
-  });
+  network_.Split();
+  time_.After(random_.Between(100 * kMs, 7 * kSecond), [this] { network_.Join(); });
 }
 
 // From now on nothing fails any more, and what is not gone runs.
 void World::Heal() {
-  Trace([] { return std::string("HEALED"); });
-  healed_at_ = time_.now();
-  strike_ = nullptr;
-  loss_ = slow_ = 0;
-  cut_.clear();
-  std::fill(side_.begin(), side_.end(), 0);
-  operator_apart_ = false;
-  api_fails_until_ = 0;
-  StartOperator();
+  journal_.Trace([] { return std::string("HEALED"); });
+  faults_.Heal(time_.now());
+  network_.Heal();
+  operators_.FailCalls(0);
+  operators_.Start();
   for (const auto& pod : pods_) {
     pod->crash_after = -1;
     pod->disk_fails = false;

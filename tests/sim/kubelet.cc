@@ -13,7 +13,6 @@
 namespace ringmaster::app::sim {
 namespace {
 
-constexpr char kJob[] = "job";
 constexpr int kGraceSeconds = 8;
 constexpr int kManyFaults = 100'000;  // processes are killed again and again: no reason to fail
 
@@ -36,49 +35,42 @@ json StateOfAll(const json& pod, const char* list, const json& state) {
 // ---- The job
 
 void World::MakeJob() {
-  api_ = std::make_unique<ApiServer>(
-      OperatorClock(),
-      [this](const kube::Resource& resource, const json&) {
-        return resource == kube::Pods() ? "u" + std::to_string(pods_.size()) : kJob;
-      },
-      [this](const kube::Resource& resource, const Change& change) {
-        OnApiChange(resource, change);
-      });
   const json containers = {{{"name", "worker"}, {"image", "any"}, {"command", {"train"}}}};
   const json pod = {
       {"spec", {{"terminationGracePeriodSeconds", kGraceSeconds}, {"containers", containers}}}};
-  (void)api_->Create(
+  (void)api_.Create(
       kube::HorovodJobs(),
       {{"apiVersion", api::kApiVersion},
        {"kind", api::kKind},
        {"metadata", {{"name", kJob}}},
        {"spec",
-        {{"slotsPerWorker", slots_},
-         {"elasticPolicy", {{"minReplicas", min_pods_}, {"standbyPerPod", standbys_}}},
+        {{"slotsPerWorker", job_.slots},
+         {"elasticPolicy", {{"minReplicas", job_.min_pods}, {"standbyPerPod", job_.standbys}}},
          {"runPolicy", {{"backoffLimit", kManyFaults}}},
-         {"worker", {{"replicas", wanted_}, {"template", pod}}}}}});
+         {"worker", {{"replicas", job_.wanted}, {"template", pod}}}}}});
 }
 
 void World::PatchJob(const json& spec) {
-  (void)api_->Patch(kube::HorovodJobs(), kJob, {{"spec", spec}}, "");
+  (void)api_.Patch(kube::HorovodJobs(), kJob, {{"spec", spec}}, "");
 }
 
 void World::OnJobObject(const json& object) {
   const json& spec = object["spec"];
-  wanted_ = spec["worker"]["replicas"];
-  min_pods_ = spec["elasticPolicy"]["minReplicas"];
+  job_.wanted = spec["worker"]["replicas"];
+  job_.min_pods = spec["elasticPolicy"]["minReplicas"];
   if (HasCondition(object, "Failed"))
-    Fail("the job fails: " + object["status"]["conditions"].dump());
-  if (HasCondition(object, "Succeeded") && !finishing_) Fail("the job is said to have succeeded");
+    journal_.Fail("the job fails: " + object["status"]["conditions"].dump());
+  if (HasCondition(object, "Succeeded") && !script_.finished())
+    journal_.Fail("the job is said to have succeeded");
 }
 
 bool World::JobIs(const std::string& condition) const {
-  const auto job = api_->Get(kube::HorovodJobs(), kJob);
+  const auto job = api_.Get(kube::HorovodJobs(), kJob);
   return job && HasCondition(**job, condition);
 }
 
 std::string World::JobStatus() const {
-  const auto job = api_->Get(kube::HorovodJobs(), kJob);
+  const auto job = api_.Get(kube::HorovodJobs(), kJob);
   return job ? (**job)["status"].dump() : "";
 }
 
@@ -87,7 +79,7 @@ std::string World::JobStatus() const {
 void World::OnApiChange(const kube::Resource& resource, const Change& change) {
   const bool deleted = change.type == kube::WatchEvent::Type::kDeleted;
   if (resource == kube::ConfigMaps()) return OnRecordObject(*change.object, deleted);
-  TellOperator(resource, change);
+  operators_.Tell(resource, change);
   if (resource == kube::HorovodJobs()) OnJobObject(*change.object);
   if (resource != kube::Pods()) return;
   if (change.type == kube::WatchEvent::Type::kAdded) return AddPod(*change.object);
@@ -97,15 +89,16 @@ void World::OnApiChange(const kube::Resource& resource, const Change& change) {
 void World::OnRecordObject(const json& object, bool deleted) {
   if (deleted) return record_.reset();
   auto read = membership::DecodeRecord(object["data"]["record"].get<std::string>());
-  if (!read) return Fail("a record that can't be read: " + read.error());
+  if (!read) return journal_.Fail("a record that can't be read: " + read.error());
   const auto before = std::exchange(record_, std::move(*read));
   const bool lost = membership::QuorumLost(*record_);
-  if (lost && !(before && before->lineage == record_->lineage)) ++coverage_.recoveries;
+  if (lost && !(before && before->lineage == record_->lineage)) ++journal_.coverage().recoveries;
   if (record_->view == nullptr) return;
   const membership::View& view = *record_->view;
   const bool again = view.reason == membership::Reason::kBootstrap &&
-                     membership::EpochLineage(view.epoch) > 1 && Of(view.epoch).view == nullptr;
-  coverage_.restarts += again ? 1 : 0;
+                     membership::EpochLineage(view.epoch) > 1 &&
+                     views_.Of(view.epoch).view == nullptr;
+  journal_.coverage().restarts += again ? 1 : 0;
   Announce(record_->view);
 }
 
@@ -129,36 +122,35 @@ void World::OnPodObject(const json& object, bool deleted) {
 
 void World::AddPod(const json& object) {
   const int index = static_cast<int>(pods_.size());
-  pods_.push_back(std::make_unique<SimPod>(slots_));
+  pods_.push_back(std::make_unique<SimPod>(job_.slots));
   SimPod& pod = *pods_.back();
   pod.index = index;
   pod.uid = object["metadata"]["uid"];
   pod.name = object["metadata"]["name"];
   pod.drift_ppm = random_.Between(-3000, 3000);
   pod.wall_step = random_.Between(-2 * kSecond, 2 * kSecond);
-  side_.push_back(0);
+  network_.AddPod();
   time_.After(random_.Between(10 * kMs, 300 * kMs), [this, index] { PlacePod(index); });
 }
 
 void World::PlacePod(int index) {
   SimPod& pod = *pods_[index];
   if (pod.gone || pod.deleting) return;
-  const std::string now = api::FormatTime(OperatorClock().wall());
-  const auto placed = api_->Patch(
+  const std::string now = api::FormatTime(OperatorClock(&time_, &random_).wall());
+  const auto placed = api_.Patch(
       kube::Pods(), pod.name,
       {{"metadata", {{"uid", pod.uid}}}, {"spec", {{"nodeName", "n-" + std::to_string(index)}}}},
       "");
   if (!placed) return;
   const json running = {{"running", {{"startedAt", now}}}};
-  (void)api_->Patch(
-      kube::Pods(), pod.name,
-      {{"metadata", {{"uid", pod.uid}}},
-       {"status",
-        {{"phase", "Running"},
-         {"startTime", now},
-         {"containerStatuses", StateOfAll(**placed, "containers", running)},
-         {"initContainerStatuses", StateOfAll(**placed, "initContainers", running)}}}},
-      "status");
+  (void)api_.Patch(kube::Pods(), pod.name,
+                   {{"metadata", {{"uid", pod.uid}}},
+                    {"status",
+                     {{"phase", "Running"},
+                      {"startTime", now},
+                      {"containerStatuses", StateOfAll(**placed, "containers", running)},
+                      {"initContainerStatuses", StateOfAll(**placed, "initContainers", running)}}}},
+                   "status");
   pod.placed = true;
   // The sidecar is a native one: it is up before the launcher begins.
   time_.After(random_.Below(100 * kMs), [this, index] { StartSidecar(index); });
@@ -168,7 +160,7 @@ void World::SeeDeletion(int index) {
   SimPod& pod = *pods_[index];
   pod.deletion_seen = true;
   if (pod.end_told) {
-    (void)api_->Delete(kube::Pods(), pod.name, {.grace_period_seconds = 0, .uid = pod.uid});
+    (void)api_.Delete(kube::Pods(), pod.name, {.grace_period_seconds = 0, .uid = pod.uid});
   } else if (!pod.gone) {
     Terminate(index);
   }
@@ -178,20 +170,20 @@ void World::SeeDeletion(int index) {
 void World::TellEnd(int index) {
   SimPod& pod = *pods_[index];
   if (!pod.placed || std::exchange(pod.end_told, true)) return;
-  const auto object = api_->Get(kube::Pods(), pod.name);
+  const auto object = api_.Get(kube::Pods(), pod.name);
   if (!object || (**object)["metadata"]["uid"] != pod.uid) return;
-  const json ended = {
-      {"terminated",
-       {{"exitCode", pod.exit_code}, {"finishedAt", api::FormatTime(OperatorClock().wall())}}}};
-  (void)api_->Patch(kube::Pods(), pod.name,
-                    {{"metadata", {{"uid", pod.uid}}},
-                     {"status",
-                      {{"phase", pod.exit_code == 0 ? "Succeeded" : "Failed"},
-                       {"containerStatuses", StateOfAll(**object, "containers", ended)},
-                       {"initContainerStatuses", StateOfAll(**object, "initContainers", ended)}}}},
-                    "status");
+  const json ended = {{"terminated",
+                       {{"exitCode", pod.exit_code},
+                        {"finishedAt", api::FormatTime(OperatorClock(&time_, &random_).wall())}}}};
+  (void)api_.Patch(kube::Pods(), pod.name,
+                   {{"metadata", {{"uid", pod.uid}}},
+                    {"status",
+                     {{"phase", pod.exit_code == 0 ? "Succeeded" : "Failed"},
+                      {"containerStatuses", StateOfAll(**object, "containers", ended)},
+                      {"initContainerStatuses", StateOfAll(**object, "initContainers", ended)}}}},
+                   "status");
   if (pod.deletion_seen)
-    (void)api_->Delete(kube::Pods(), pod.name, {.grace_period_seconds = 0, .uid = pod.uid});
+    (void)api_.Delete(kube::Pods(), pod.name, {.grace_period_seconds = 0, .uid = pod.uid});
 }
 
 }  // namespace ringmaster::app::sim

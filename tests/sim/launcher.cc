@@ -42,8 +42,8 @@ void World::LauncherConnect(int index) {
   SendToSidecar(launcher.stream, {{"t", "hello"},
                                   {"version", 1},
                                   {"role", "launcher"},
-                                  {"slots", slots_},
-                                  {"standbys", standbys_},
+                                  {"slots", job_.slots},
+                                  {"standbys", job_.standbys},
                                   {"running", running}});
   if (launcher.shutdown.terminating())
     SendToSidecar(launcher.stream, {{"t", "term"}, {"graceSeconds", kGrace / kSecond}});
@@ -76,11 +76,13 @@ void World::LauncherFrame(int index, const json& frame) {
     return;
   }
   const std::string type = frame["t"];
-  Trace([&] { return pod.uid + " launcher <- " + frame.dump(); });
+  journal_.Trace([&] { return pod.uid + " launcher <- " + frame.dump(); });
   if (type == "finish") {
     const bool left = frame.value("left", false);
-    if (!finishing_ && !pod.leaving) return Fail(pod.uid + " tells its launcher to finish");
-    if (!finishing_ && !left) return Fail(pod.uid + " tells its launcher that the job finishes");
+    if (!script_.finished() && !pod.leaving)
+      return journal_.Fail(pod.uid + " tells its launcher to finish");
+    if (!script_.finished() && !left)
+      return journal_.Fail(pod.uid + " tells its launcher that the job finishes");
     if (!pod.launcher.shutdown.Finish(left)) return;
     pod.launcher.slots.CloseIdle();
     pod.launcher.standby.Cancel();
@@ -91,7 +93,7 @@ void World::LauncherFrame(int index, const json& frame) {
   } else if (type == "stop") {
     StopAll(index, 0, frame.value("graceSeconds", 5) * kSecond);
   } else if (type == "kill") {
-    ++coverage_.kills;
+    ++journal_.coverage().kills;
     for (Child& child : pod.launcher.children) {
       if (child.slot != frame["slot"] || child.incarnation != frame["incarnation"]) continue;
       child.ended_by_us = frame.value("byUs", false);
@@ -148,7 +150,7 @@ void World::RunLauncherTimers(int index) {
   for (const launcher::Unfinished& worker : launcher.slots.TakeUnfinished(now)) {
     if (launcher.ending()) continue;
     const bool may_be_right = worker.unheard && launcher.slots.AllIdle();
-    Trace([&] {
+    journal_.Trace([&] {
       return pods_[index]->uid + "/" + std::to_string(worker.slot) +
              (may_be_right ? " ended, and no word of the job's end" : " ended too soon");
     });
@@ -183,7 +185,7 @@ void World::StartProcess(int index, int slot, std::uint64_t incarnation) {
                                .worker = worker,
                                .began = LauncherNow(),
                                .began_local = PodNow(index)});
-  Trace([&] { return Name(*worker) + " starts"; });
+  journal_.Trace([&] { return Name(*worker) + " starts"; });
   LauncherSend(index, launcher::StartedFrame(slot, incarnation, static_cast<pid_t>(worker->pid),
                                              PodNow(index)));
   time_.After(random_.Between(20 * kMs, 300 * kMs), [this, worker] {
@@ -297,12 +299,13 @@ bool World::PromoteStandby(int index, int slot) {
     child.began = LauncherNow();
     child.began_local = PodNow(index);
     launcher.slots[slot].pid = static_cast<pid_t>(child.worker->pid);
-    ++coverage_.promotions;
+    ++journal_.coverage().promotions;
     LauncherSend(index, {{"t", "promoted"},
                          {"slot", slot},
                          {"incarnation", child.incarnation},
                          {"pid", child.worker->pid}});
-    Trace([&] { return Name(*child.worker) + " promoted to slot " + std::to_string(slot); });
+    journal_.Trace(
+        [&] { return Name(*child.worker) + " promoted to slot " + std::to_string(slot); });
     launcher.standby.Promoted(LauncherNow());
     LauncherSleeps(index);
     return true;
@@ -343,7 +346,7 @@ void World::CheckLauncherEnd(int index) {
   Launcher& launcher = pod.launcher;
   const bool over = (launcher.slots.AllClosed() || !launcher.begun) && launcher.children.empty();
   if (!launcher.ending() || !over || std::exchange(launcher.ended, true)) return;
-  Trace([&] { return pod.uid + " launcher ends"; });
+  journal_.Trace([&] { return pod.uid + " launcher ends"; });
   pod.exit_code = launcher.shutdown.FinalExitCode();
   if (launcher.stream != 0) CloseByProcess(launcher.stream);
   time_.After(random_.Between(5 * kMs, 300 * kMs), [this, index] {

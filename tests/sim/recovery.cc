@@ -24,13 +24,13 @@ void World::LeaveExchange(const WorkerPtr& worker, const Stage& stage) {
   std::vector<engine::Holding> by_rank(stage.given.size());
   for (std::size_t r = 0; r < by_rank.size(); ++r) {
     if (!engine::ReadHolding(stage.given[r].holding, &by_rank[r]))
-      return Fail("what a rank holds can't be read");
+      return journal_.Fail("what a rank holds can't be read");
   }
   const Status planned = options_.plan_recovery ? options_.plan_recovery(by_rank, &worker->plan)
                                                 : engine::PlanRecovery(by_rank, &worker->plan);
   if (!planned.ok())
-    return Fail("I4: in " + membership::EpochText(worker->epoch) + " " + Name(*worker) +
-                " can't recover: " + planned.message());
+    return journal_.Fail("I4: in " + membership::EpochText(worker->epoch) + " " + Name(*worker) +
+                         " can't recover: " + planned.message());
   worker->rebuild_pending = worker->entered;
   worker->handover = 0;
   NextHandover(worker);
@@ -48,9 +48,9 @@ void World::NextHandover(const WorkerPtr& worker) {
     if (!worker->has_state || worker->log.next_number() > response.number) continue;
     const Retained* own = worker->log.Commit(response.number);
     if (own == nullptr)
-      return Fail("I4: operation " + std::to_string(response.number) + " counts elsewhere, and " +
-                  Name(*worker) + " has never executed it");
-    ++coverage_.committed;
+      return journal_.Fail("I4: operation " + std::to_string(response.number) +
+                           " counts elsewhere, and " + Name(*worker) + " has never executed it");
+    ++journal_.coverage().committed;
     Publish(worker, *own);
   }
   if (worker->plan.joiners.empty()) return Activate(worker);
@@ -66,7 +66,7 @@ void World::LeaveHandover(const WorkerPtr& worker, const Stage& stage) {
       handed.parts.push_back(
           {stage.given[static_cast<std::size_t>(stage.giver)].result, sizeof(std::uint64_t), {}});
     }
-    ++coverage_.handed_over;
+    ++journal_.coverage().handed_over;
     Publish(worker, worker->log.Keep(std::move(handed)));
   }
   NextHandover(worker);
@@ -76,8 +76,8 @@ void World::TakeState(const WorkerPtr& worker, const Stage& stage) {
   if (worker->has_state) return;
   const Given& donor = stage.given[static_cast<std::size_t>(stage.giver)];
   if (donor.done != 0)
-    Fail("torn: " + Name(*worker) + " gets the state of " + std::to_string(donor.done) +
-         " operations after step " + std::to_string(donor.step));
+    journal_.Fail("torn: " + Name(*worker) + " gets the state of " + std::to_string(donor.done) +
+                  " operations after step " + std::to_string(donor.step));
   worker->has_state = true;
   worker->held = worker->epoch;
   worker->log.Restart(worker->plan.next_number);
@@ -90,9 +90,9 @@ void World::TakeState(const WorkerPtr& worker, const Stage& stage) {
 
 void World::Activate(const WorkerPtr& worker) {
   const membership::View& view = *worker->view;
-  Ring& ring = Of(worker->epoch).ring;
+  Ring& ring = views_.Of(worker->epoch).ring;
   const Given given = GivenBy(*worker);
-  if (ring.start) CheckSame(*ring.start, given, view);
+  if (ring.start) agreement_.CheckSame(*ring.start, given, view.epoch);
   if (!ring.start) ring.start = given;
   worker->call = Call::kVote;
   worker->detached = worker->busy = false;

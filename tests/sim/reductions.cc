@@ -59,13 +59,13 @@ int RankIn(const membership::View& view, const std::string& uid, const Worker& w
 
 // The ranks go through calls until each of them waits for its script again.
 void World::Go(Ring* ring, const std::vector<WorkerPtr>& ranks) {
-  ring->slow = strike_ != nullptr || random_.Chance(kSlow);
+  ring->slow = faults_.waits() || random_.Chance(kSlow);
   for (const WorkerPtr& worker : ranks) {
     worker->busy = true;
     if (ring->slow) AdvanceSoon(worker);
   }
   bool moved = !ring->slow;
-  while (std::exchange(moved, false) && violation_.empty()) {
+  while (std::exchange(moved, false) && !journal_.failed()) {
     for (const WorkerPtr& worker : ranks) moved = (worker->busy && Advance(worker)) || moved;
   }
 }
@@ -89,10 +89,10 @@ void World::Retry(const std::vector<WorkerPtr>& ranks) {
 
 // One move. False: the rank waits for others.
 bool World::Advance(const WorkerPtr& worker) {
-  Ring& ring = Of(worker->epoch).ring;
+  Ring& ring = views_.Of(worker->epoch).ring;
   if (!worker->in_call) {
     EnterCall(worker);
-    if (!violation_.empty()) return false;
+    if (journal_.failed()) return false;
     const Stage& stage = ring.stages[worker->place];
     if (!ring.slow || !stage.ready) return true;
     // All that it needed: those that have been waiting, or this one alone.
@@ -140,22 +140,23 @@ void World::EnterCall(const WorkerPtr& worker) {
     call.giver = handover.holder;
     const Retained* kept = worker->log.Find(call.number);
     if (rank == call.giver && kept == nullptr)
-      return Fail("I4: " + Name(*worker) + " is to hand operation " + std::to_string(call.number) +
-                  " over and has not kept it");
+      return journal_.Fail("I4: " + Name(*worker) + " is to hand operation " +
+                           std::to_string(call.number) + " over and has not kept it");
     if (rank == call.giver && !kept->parts.empty()) given.result = kept->parts.front().data;
   }
-  Ring& ring = Of(worker->epoch).ring;
+  Ring& ring = views_.Of(worker->epoch).ring;
   if (ring.stages.size() == worker->place) {
     ring.stages.push_back(call);
     ring.stages.back().given.resize(view.ranks.size());
   }
   Stage& stage = ring.stages[worker->place];
   if (stage.call != call.call || stage.number != call.number || stage.giver != call.giver) {
-    return Fail("I4: in " + membership::EpochText(view.epoch) + " " + Name(*worker) +
-                " comes to call " + std::to_string(static_cast<int>(call.call)) +
-                " for operation " + std::to_string(call.number) + " while others are in call " +
-                std::to_string(static_cast<int>(stage.call)) + " for operation " +
-                std::to_string(stage.number));
+    return journal_.Fail("I4: in " + membership::EpochText(view.epoch) + " " + Name(*worker) +
+                         " comes to call " + std::to_string(static_cast<int>(call.call)) +
+                         " for operation " + std::to_string(call.number) +
+                         " while others are in call " +
+                         std::to_string(static_cast<int>(stage.call)) + " for operation " +
+                         std::to_string(stage.number));
   }
   worker->in_call = true;
   stage.given[static_cast<std::size_t>(rank)] = std::move(given);
@@ -171,14 +172,14 @@ void World::EnterCall(const WorkerPtr& worker) {
 // What others have given before they died or gave the view up may have come, or not.
 bool World::MayLeave(const WorkerPtr& worker, Stage* stage) {
   if (!stage->ready) return false;
-  if (!Of(worker->epoch).ring.slow) return true;
+  if (!views_.Of(worker->epoch).ring.slow) return true;
   bool gone = false;
   const membership::View& view = *worker->view;
   const std::vector<WorkerPtr> ranks = RanksOf(view);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     if (stage->giver >= 0 && static_cast<std::size_t>(stage->giver) != r) continue;
     const bool in = InView(ranks[r], worker->epoch) && ranks[r]->phase != Phase::kBroken;
-    if (in && !BothWays(worker->pod, ranks[r]->pod)) return false;
+    if (in && !network_.BothWays(worker->pod, ranks[r]->pod)) return false;
     gone = gone || !in;
   }
   if (!gone) return true;
@@ -214,10 +215,10 @@ void World::LeaveCall(const WorkerPtr& worker, const Stage& stage) {
 // It is out of the view, or the view has failed under it.
 void World::Interrupt(Worker* worker) {
   ++worker->turn;
-  if (worker->busy) ++coverage_.interrupted;
+  if (worker->busy) ++journal_.coverage().interrupted;
   if (worker->executed) {
     worker->log.Prepare(*std::exchange(worker->executed, {}));
-    ++coverage_.unconfirmed;
+    ++journal_.coverage().unconfirmed;
   }
   worker->in_call = worker->busy = false;
 }
@@ -226,7 +227,7 @@ void World::Interrupt(Worker* worker) {
 
 void World::LeaveVote(const WorkerPtr& worker, const Stage& stage) {
   worker->log.Trim();  // all have come to this vote, so all have finished what came before
-  worker->agreed = together_ ? program_.size() - worker->done : 1;
+  worker->agreed = script_.AskedFor(worker->done);
   worker->armed_round = std::all_of(stage.given.begin(), stage.given.end(),
                                     [](const Given& given) { return given.armed; });
   NextOperation(worker);
@@ -237,7 +238,7 @@ void World::NextOperation(const WorkerPtr& worker) {
   if (!worker->busy || worker->agreed == 0) return;
   --worker->agreed;
   worker->call = Call::kReduce;
-  if (program_[worker->done] != Kind::kStepEnd) return;
+  if (!script_.EndsStep(worker->done)) return;
   // The vote was all that there is to it.
   worker->call = Call::kVote;
   worker->ran = worker->epoch;
@@ -249,22 +250,21 @@ void World::NextOperation(const WorkerPtr& worker) {
 // All ranks have given their part: this is what those get that leave the call.
 void World::Reduce(Stage* stage, const membership::View& view) {
   std::uint64_t value = stage->number;
-  std::string text;
+  std::string givers;
   for (const Given& given : stage->given) {
     const auto who = static_cast<std::uint64_t>(given.pod) << 40 |
                      static_cast<std::uint64_t>(given.slot) << 32 | given.incarnation;
     value = Mix(Mix(value, who), Mix(given.model, static_cast<std::uint64_t>(given.step)));
-    text += " " + pods_[given.pod]->uid + "/" + std::to_string(given.slot) + "." +
-            std::to_string(given.incarnation);
+    givers += " " + NameOf(given);
   }
   stage->result = BufferOf(value);
-  results_[value] = "made in " + membership::EpochText(view.epoch) + " of" + text;
-  coverage_.repeated += !reduced_.insert(stage->number).second ? 1 : 0;
-  Trace([&] { return "operation " + std::to_string(stage->number) + " " + results_[value]; });
+  const std::string origin = "made in " + membership::EpochText(view.epoch) + " of" + givers;
+  journal_.coverage().repeated += agreement_.Reduced(stage->number, value, origin) ? 1 : 0;
+  journal_.Trace([&] { return "operation " + std::to_string(stage->number) + " " + origin; });
 }
 
 void World::LeaveReduction(const WorkerPtr& worker, const Stage& stage) {
-  Retained result = ResultOf(program_[worker->done], stage.number, stage.result);
+  Retained result = ResultOf(script_.Next(worker->done), stage.number, stage.result);
   if (result.response.needs_confirmation()) {
     worker->executed = std::move(result);
     worker->call = Call::kConfirm;
@@ -283,15 +283,15 @@ void World::Publish(const WorkerPtr& worker, const engine::Retained& result) {
   worker->model = Mix(worker->model, Mix(number, value));
   worker->recent[number] = value;
   if (worker->recent.size() > kRecentKept) worker->recent.erase(worker->recent.begin());
-  if (result.response.kind() != program_[worker->done]) {
-    Fail("I4: the script of " + Name(*worker) + " waits for operation " +
-         std::to_string(worker->done) + " of step " + std::to_string(worker->step + 1) +
-         " and gets operation " + std::to_string(number) + ", which is another");
+  if (result.response.kind() != script_.Next(worker->done)) {
+    journal_.Fail("I4: the script of " + Name(*worker) + " waits for operation " +
+                  std::to_string(worker->done) + " of step " + std::to_string(worker->step + 1) +
+                  " and gets operation " + std::to_string(number) + ", which is another");
   }
   ++worker->done;
   if (end) EndStep(worker, result.response.armed);
   if (!std::exchange(worker->rebuild_pending, false)) return;
-  const bool waits = worker->done > 0 && (together_ || worker->done + 1 == program_.size());
+  const bool waits = worker->done > 0 && script_.AsksForEnd(worker->done);
   WorkerSend(worker, {{"t", "rebuilt"},
                       {"epoch", worker->epoch},
                       {"step", worker->step},
@@ -312,9 +312,8 @@ void World::EndStep(const WorkerPtr& worker, bool armed) {
 
 // A fault that has waited for this moment.
 void World::StrikeRing(const WorkerPtr& worker) {
-  if (!strike_) return;
-  const auto strike = std::exchange(strike_, nullptr);
-  time_.After(0, [strike, pod = worker->pod] { strike(pod); });
+  if (const FaultPlan::Strike strike = faults_.Take())
+    time_.After(0, [strike, pod = worker->pod] { strike(pod); });
 }
 
 }  // namespace ringmaster::app::sim

@@ -28,22 +28,22 @@ bool World::InView(const WorkerPtr& worker, Epoch epoch) const {
 }
 
 void World::TickSoon(Epoch epoch) {
-  Decided& decided = Of(epoch);
+  Decided& decided = views_.Of(epoch);
   if (decided.view == nullptr || std::exchange(decided.ticking, true)) return;
   time_.After(random_.Between(2 * kMs, 20 * kMs), [this, epoch] { Tick(epoch); });
 }
 
 void World::Tick(Epoch epoch) {
-  const ViewPtr view = Of(epoch).view;
-  Of(epoch).ticking = false;
+  const ViewPtr view = views_.Of(epoch).view;
+  views_.Of(epoch).ticking = false;
   const std::vector<WorkerPtr> ranks = RanksOf(*view);
   const auto in = [&](const WorkerPtr& worker) { return InView(worker, epoch); };
   if (std::none_of(ranks.begin(), ranks.end(), in)) return;
-  Of(epoch).ticking = true;
+  views_.Of(epoch).ticking = true;
   time_.After(kStep + random_.Below(kStep), [this, epoch] { Tick(epoch); });
   const bool all = std::all_of(ranks.begin(), ranks.end(), [&](const WorkerPtr& worker) {
     return in(worker) && worker->phase != Phase::kBroken && !Frozen(*worker) &&
-           BothWays(ranks.front()->pod, worker->pod);
+           network_.BothWays(ranks.front()->pod, worker->pod);
   });
   if (!all) return LookForBroken(*view, ranks);
   const auto phase = [&](Phase wanted) {
@@ -54,14 +54,13 @@ void World::Tick(Epoch epoch) {
   const bool busy =
       std::any_of(ranks.begin(), ranks.end(), [](const WorkerPtr& worker) { return worker->busy; });
   if (busy) return Retry(ranks);
-  if (phase(Phase::kConnected)) return Go(&Of(epoch).ring, ranks);
+  if (phase(Phase::kConnected)) return Go(&views_.Of(epoch).ring, ranks);
   const bool stand = std::any_of(ranks.begin(), ranks.end(), [](const WorkerPtr& worker) {
     return worker->standing || !worker->entered;
   });
   if (stand) return;
-  const bool done =
-      finish_at_ >= 0 && ranks.front()->done == 0 && ranks.front()->step >= finish_at_;
-  done ? FinishJob(*view, ranks) : Go(&Of(epoch).ring, ranks);
+  const bool done = script_.IsOver(ranks.front()->step, ranks.front()->done);
+  done ? FinishJob(*view, ranks) : Go(&views_.Of(epoch).ring, ranks);
 }
 
 void World::ConnectRanks(const std::vector<WorkerPtr>& ranks) {
@@ -79,8 +78,8 @@ void World::ConnectRanks(const std::vector<WorkerPtr>& ranks) {
 
 // Their scripts have ended: all ranks agree to end.
 void World::FinishJob(const membership::View& view, const std::vector<WorkerPtr>& ranks) {
-  finishing_ = true;
-  ++coverage_.finished;
+  script_.Finish();
+  ++journal_.coverage().finished;
   for (const WorkerPtr& worker : ranks) {
     worker->finished = view.epoch;
     LeaveView(worker.get());
@@ -100,7 +99,7 @@ void World::LookForBroken(const membership::View& view, const std::vector<Worker
     for (std::size_t r = 0; r < ranks.size(); ++r) {
       const WorkerPtr& other = ranks[r];
       const int pod = IndexOf(view.pods[view.ranks[r].pod].uid);
-      if (!BothWays(worker->pod, pod) || pods_[pod]->gone) continue;
+      if (!network_.BothWays(worker->pod, pod) || pods_[pod]->gone) continue;
       const bool dead = other == nullptr || !other->alive;
       // One that is stopped by a signal doesn't answer a probe, but nothing of it is closed.
       if (!dead && Frozen(*other)) continue;

@@ -42,13 +42,15 @@ void World::Thaw(const WorkerPtr& worker) {
 
 void World::Exit(const WorkerPtr& worker, int code, int signal) {
   if (!std::exchange(worker->alive, false)) return;
-  Trace([&] { return Name(*worker) + " exits with " + std::to_string(code); });
+  journal_.Trace([&] { return Name(*worker) + " exits with " + std::to_string(code); });
   // A restart from the checkpoint ends workers: a fence may have to pass before it is known that it
   // is needed, and the operator waits for 5 s. Where the record is gone, an operator that has just
   // started first gives the sidecars 20 s to tell of a view (planner::HeardAllBy).
-  if (healed_at_ >= 0 && time_.now() > healed_at_ + 25 * kSecond && code != 0 &&
-      !pods_[worker->pod]->launcher.ending() && !finishing_) {
-    Fail(Name(*worker) + " exits with " + std::to_string(code) + " long after the last fault");
+  const auto healed_at = faults_.healed_at();
+  if (healed_at && time_.now() > *healed_at + 25 * kSecond && code != 0 &&
+      !pods_[worker->pod]->launcher.ending() && !script_.finished()) {
+    journal_.Fail(Name(*worker) + " exits with " + std::to_string(code) +
+                  " long after the last fault");
   }
   if (worker->stream != 0) CloseByProcess(worker->stream);
   worker->asleep.clear();
@@ -93,7 +95,7 @@ void World::WorkerConnect(const WorkerPtr& worker) {
   }
   const bool standby =
       worker->standby && (worker->role == Role::kUnknown || worker->role == Role::kStandby);
-  if (worker->reported_installed != 0) ++coverage_.late_hellos;
+  if (worker->reported_installed != 0) ++journal_.coverage().late_hellos;
   SendToSidecar(worker->stream, {{"t", "hello"},
                                  {"version", 1},
                                  {"role", "worker"},
@@ -128,8 +130,8 @@ bool World::CheckFence(const WorkerPtr& worker) {
   if (worker->fenced || worker->answered == 0 || time_.now() < worker->answered + kFence)
     return worker->fenced;
   worker->fenced = true;
-  ++coverage_.fenced;
-  Trace([&] { return Name(*worker) + " is fenced"; });
+  ++journal_.coverage().fenced;
+  journal_.Trace([&] { return Name(*worker) + " is fenced"; });
   EndSoon(worker, failure_policy::kDroppedExitCode);
   return true;
 }
@@ -152,7 +154,7 @@ void World::WorkerBeat(const WorkerPtr& worker) {
 void World::WorkerFrame(const WorkerPtr& worker, std::uint64_t stream, const json& frame) {
   if (worker->stream != stream) return;
   const std::string type = frame["t"];
-  if (type != "pong") Trace([&] { return Name(*worker) + " <- " + frame.dump(); });
+  if (type != "pong") journal_.Trace([&] { return Name(*worker) + " <- " + frame.dump(); });
   if (type == "pong") {
     auto& sent = worker->unanswered;
     const std::uint64_t number = frame["n"];
@@ -167,7 +169,7 @@ void World::WorkerFrame(const WorkerPtr& worker, std::uint64_t stream, const jso
     worker->slot = frame["slot"];
     worker->incarnation = frame["incarnation"];
     if (FindProcess(worker->pod, worker->slot, worker->incarnation) != worker)
-      Fail(Name(*worker) + " is told that it is promoted, and it is another process");
+      journal_.Fail(Name(*worker) + " is told that it is promoted, and it is another process");
     worker->role = Role::kJoining;
     Enter(worker);
   } else if (type == "view") {
@@ -181,7 +183,7 @@ void World::WorkerFrame(const WorkerPtr& worker, std::uint64_t stream, const jso
     OnArm(worker, frame["epoch"]);
   } else if (type == "left") {
     const SimPod& pod = *pods_[worker->pod];
-    if (!pod.leaving && !finishing_) Fail(Name(*worker) + " is told to leave");
+    if (!pod.leaving && !script_.finished()) journal_.Fail(Name(*worker) + " is told to leave");
     if (worker->ended) return;
     WorkerSend(worker, {{"t", "bye"}, {"reason", "left"}});
     EndSoon(worker, 0);
@@ -189,7 +191,7 @@ void World::WorkerFrame(const WorkerPtr& worker, std::uint64_t stream, const jso
     const std::string message = frame["message"];
     if (message.find("no ping") == std::string::npos &&
         message.find("belongs to") == std::string::npos) {
-      Fail(Name(*worker) + " is told to give up: " + message);
+      journal_.Fail(Name(*worker) + " is told to give up: " + message);
     }
     EndSoon(worker, 1);
   }
@@ -211,7 +213,7 @@ void World::OnWelcome(const WorkerPtr& worker, const json& frame) {
   if (!(role == Role::kMember && reconnect))
     worker->role = role == Role::kMember ? Role::kJoining : role;
   if (!standby && (frame["slot"] != worker->slot || frame["incarnation"] != worker->incarnation))
-    Fail(Name(*worker) + " is welcomed as another: " + frame.dump());
+    journal_.Fail(Name(*worker) + " is welcomed as another: " + frame.dump());
   worker->welcomed = true;
   if (reconnect && role == Role::kJoining) worker->wants_to_enter = worker->user_waits;
   if (reconnect) RepeatToSidecar(worker);
@@ -264,7 +266,7 @@ void World::Enter(const WorkerPtr& worker) {
 
 void World::OnView(const WorkerPtr& worker, const json& frame) {
   auto parsed = membership::ViewFromJson(frame["view"]);
-  if (!parsed) return Fail("a view that can't be read: " + parsed.error());
+  if (!parsed) return journal_.Fail("a view that can't be read: " + parsed.error());
   const auto view = std::make_shared<const membership::View>(std::move(*parsed));
   Announce(view);
   const int self = frame["self"];
@@ -272,7 +274,7 @@ void World::OnView(const WorkerPtr& worker, const json& frame) {
   const int rank =
       view->FindRank(pod.uid, static_cast<std::uint32_t>(worker->slot), worker->incarnation);
   if (self != rank)
-    Fail(Name(*worker) + " is rank " + std::to_string(rank) + ", told " + frame.dump());
+    journal_.Fail(Name(*worker) + " is rank " + std::to_string(rank) + ", told " + frame.dump());
   if (self < 0) {
     worker->role = Role::kJoining;
     worker->wants_to_enter = worker->user_waits;
@@ -288,7 +290,7 @@ void World::OnView(const WorkerPtr& worker, const json& frame) {
   if (worker->has_state) worker->held = view->epoch;
   if (view->reason == membership::Reason::kBootstrap && membership::EpochNumber(view->epoch) == 1) {
     if (worker->ran != 0 || worker->entered)
-      Fail("I5: " + Name(*worker) + " has been in a view and is taken for a fresh one");
+      journal_.Fail("I5: " + Name(*worker) + " has been in a view and is taken for a fresh one");
     worker->holds = true;
   } else if (!worker->has_state) {
     worker->holds = false;

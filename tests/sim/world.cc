@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/membership/message_json.h"
 #include "common/membership/view_json.h"
+#include "operator/kube/resources.h"
 #include "sidecar/health/metrics.h"
 
 namespace ringmaster::app::sim {
@@ -27,50 +27,59 @@ int DrawPods(Random* random) {
 World::World(const Options& options)
     : options_(options),
       random_(options.seed),
-      metrics_(std::make_unique<health::Metrics>("ns", "job", "pod")) {}
+      journal_(&time_, options_.trace),
+      network_(&random_),
+      agreement_(&journal_, &script_,
+                 [this](const Given& given) {
+                   return FindProcess(given.pod, given.slot, given.incarnation);
+                 }),
+      metrics_(std::make_unique<health::Metrics>("ns", "job", "pod")),
+      api_(
+          OperatorClock(&time_, &random_),
+          [this](const kube::Resource& resource, const json&) {
+            return resource == kube::Pods() ? UidOf(static_cast<int>(pods_.size())) : kJob;
+          },
+          [this](const kube::Resource& resource, const Change& change) {
+            OnApiChange(resource, change);
+          }),
+      operators_({.options = &options_,
+                  .time = &time_,
+                  .random = &random_,
+                  .network = &network_,
+                  .journal = &journal_,
+                  .api = &api_,
+                  .send = [this](std::uint64_t stream, const v1::OperatorNotice& notice) {
+                    SendNotice(stream, notice);
+                  }}) {}
 
 World::~World() = default;
 
 Outcome World::Run() {
   Begin();
-  while (violation_.empty() && !over_ && !time_.empty()) {
-    if (++coverage_.events > kTooManyEvents) Fail("busy: the schedule does not come to rest");
+  while (!journal_.failed() && !over_ && !time_.empty()) {
+    if (++journal_.coverage().events > kTooManyEvents)
+      journal_.Fail("busy: the schedule does not come to rest");
     time_.RunNext();
   }
-  coverage_.schedules = 1;
-  return {violation_, coverage_};
+  journal_.coverage().schedules = 1;
+  return journal_.outcome();
 }
 
 void World::Begin() {
   const int pods = options_.pods > 0       ? options_.pods
                    : options_.at_operators ? static_cast<int>(random_.Between(2, 4))
                                            : DrawPods(&random_);
-  slots_ = options_.slots > 0 ? options_.slots : (random_.Chance(300) ? 2 : 1);
-  standbys_ = random_.Chance(300) ? 1 : 0;
-  loss_ = random_.Chance(400) ? static_cast<int>(random_.Below(150)) : 0;
-  repeat_ = static_cast<int>(random_.Below(80));
-  slow_ = random_.Chance(400) ? static_cast<int>(random_.Below(150)) : 5;
-  wanted_ = pods;
-  min_pods_ = random_.Chance(700) ? 1 : static_cast<std::uint32_t>(random_.Between(1, pods));
+  job_.slots = options_.slots > 0 ? options_.slots : (random_.Chance(300) ? 2 : 1);
+  job_.standbys = random_.Chance(300) ? 1 : 0;
+  network_.Draw();
+  job_.wanted = pods;
+  job_.min_pods = random_.Chance(700) ? 1 : static_cast<std::uint32_t>(random_.Between(1, pods));
   MakeJob();
-  StartOperator();
-  faults_left_ = static_cast<int>(random_.Between(1, 12));
-  DrawProgram();
-  if (random_.Chance(150)) finish_at_ = random_.Between(5, 150);
+  operators_.Start();
+  faults_.Draw(&random_);
+  script_.Draw(&random_);
   time_.After(random_.Between(300 * kMs, 2 * kSecond), [this] { InjectFault(); });
 }
-
-// The script of the job: what it does in a step, one by one or all of it at once.
-void World::DrawProgram() {
-  for (auto n = random_.Between(1, 3); n > 0; --n) {
-    const bool own = random_.Chance(250);
-    program_.push_back(own ? engine::Kind::kReducescatter : engine::Kind::kAllreduce);
-  }
-  program_.push_back(engine::Kind::kStepEnd);
-  together_ = random_.Chance(500);
-}
-
-int World::IndexOf(const std::string& uid) const { return std::stoi(uid.substr(1)); }
 
 // ---- The sidecar
 
@@ -96,11 +105,11 @@ void World::StartSidecar(int index) {
   options.pod_name = self.name;
   options.pod_uid = pod.uid;
   options.operator_target = "operator";
-  options.slots = slots_;
+  options.slots = job_.slots;
   options.grace = std::chrono::seconds(8);
   options.init_timeout = std::chrono::seconds(120);
   options.without = options_.without;
-  Trace([&] {
+  journal_.Trace([&] {
     return pod.uid + " sidecar starts, incarnation " + std::to_string(state.incarnation);
   });
   const std::uint32_t life = ++pod.life;
@@ -119,8 +128,8 @@ void World::StartSidecar(int index) {
     if (pods_[index]->life == life) OperatorPoll(index);
   });
   if (!std::exchange(pod.launcher.begun, true)) {
-    for (int slot = 0; slot < slots_; ++slot) StartWorker(index, slot);
-    if (standbys_ > 0) StartStandby(index);
+    for (int slot = 0; slot < job_.slots; ++slot) StartWorker(index, slot);
+    if (job_.standbys > 0) StartStandby(index);
     LauncherConnect(index);
   }
 }
@@ -128,18 +137,14 @@ void World::StartSidecar(int index) {
 void World::CrashSidecar(int index, const std::string& why) {
   SimPod& pod = *pods_[index];
   if (pod.agent == nullptr) return;
-  Trace([&] { return pod.uid + " sidecar dies: " + why; });
+  journal_.Trace([&] { return pod.uid + " sidecar dies: " + why; });
   pod.agent.reset();
   pod.session.reset();
   ++pod.life;
   pod.asleep.clear();
   pod.paused_until = 0;
-  std::vector<std::uint64_t> broken;
-  for (const auto& [id, stream] : streams_) {
-    if (stream.pod == index) broken.push_back(id);
-  }
-  for (const std::uint64_t id : broken) CloseBySidecar(id);
-  OperatorLoses(pod.to_operator.number, ReachesOperator(index) && !pod.gone);
+  for (const std::uint64_t id : streams_.OfPod(index)) CloseBySidecar(id);
+  operators_.LoseStream(pod.to_operator.number, ReachesOperator(index) && !pod.gone);
   pod.to_operator = OperatorStream();
   NoticeDeath(index);
 }
@@ -190,7 +195,7 @@ void World::Schedule(int index) {
   const Micros now = Local(pod);
   if (wake > now) pod.woken_in_vain = 0;
   if (wake <= now && ++pod.woken_in_vain > kWakesInVain)
-    Fail("busy: " + pod.uid + " wants to be woken in the past, again and again");
+    journal_.Fail("busy: " + pod.uid + " wants to be woken in the past, again and again");
   const std::uint64_t timer = ++pod.timer;
   // A clock that is slower gets there later.
   const Micros delay = std::max<Micros>(wake - now, 0);
@@ -260,34 +265,28 @@ AgentOutputs World::Outputs(int index) {
 LinkOutputs World::LinkOf(int index) {
   LinkOutputs link;
   link.send = [this, index](std::uint64_t id, const json& frame) {
-    auto it = streams_.find(id);
-    if (!Output(index) || it == streams_.end() || !it->second.to_process_open) return;
-    Stream& stream = it->second;
-    stream.to_process = std::max(stream.to_process, time_.now() + LinkDelay());
+    Stream* stream = streams_.Find(id);
+    if (!Output(index) || stream == nullptr || !stream->to_process_open) return;
+    stream->to_process = std::max(stream->to_process, time_.now() + network_.LinkDelay());
     const Epoch view = frame["t"] == "view" && frame["self"].get<int>() >= 0
                            ? frame["view"]["epoch"].get<Epoch>()
                            : 0;
-    if (view != 0) stream.views.insert(view);
-    time_.At(stream.to_process,
+    if (view != 0) stream->views.insert(view);
+    time_.At(stream->to_process,
              [this, index, id, sent = std::make_shared<const json>(frame), view] {
-               auto at = streams_.find(id);
-               if (at == streams_.end() || !at->second.to_process_open) return;
-               const WorkerPtr worker = at->second.worker;
+               const Stream* open = streams_.Find(id);
+               if (open == nullptr || !open->to_process_open) return;
+               const WorkerPtr worker = open->worker;
                if (worker == nullptr) return LauncherFrame(index, *sent);
                ToWorker(worker, [this, worker, id, sent, view] {
-                 auto still = streams_.find(id);
-                 if (view != 0 && still != streams_.end()) {
-                   auto& views = still->second.views;
-                   if (const auto found = views.find(view); found != views.end())
-                     views.erase(found);
-                 }
+                 if (Stream* still = streams_.Find(id)) still->Arrived(view);
                  WorkerFrame(worker, id, *sent);
                });
              });
   };
   link.refuse = [this, index](std::uint64_t id, const std::string& message) {
     if (!Output(index)) return;
-    Trace([&] { return pods_[index]->uid + " refuses a connection: " + message; });
+    journal_.Trace([&] { return pods_[index]->uid + " refuses a connection: " + message; });
     LinkOf(index).send(id, {{"t", "error"}, {"message", message}});
     time_.After(1, [this, id] { CloseBySidecar(id); });
   };
@@ -330,19 +329,6 @@ PeerOutputs World::PeersOf(int index) {
   return peers;
 }
 
-// Every pod of a view reports the same text.
-ViewPtr World::ViewOf(const std::string& text) {
-  ViewPtr& known = reported_[text];
-  if (known != nullptr) return known;
-  auto view = membership::DecodeView(text);
-  if (view) {
-    known = std::make_shared<const membership::View>(std::move(*view));
-  } else {
-    Fail("a view that can't be read: " + view.error());
-  }
-  return known;
-}
-
 OperatorOutputs World::OperatorOf(int index) {
   const auto session = [this, index]() -> rendezvous::OperatorSession& {
     return *pods_[index]->session;
@@ -359,7 +345,9 @@ OperatorOutputs World::OperatorOf(int index) {
   outputs.report_view = [this, index, session](const std::string& text, const std::string& rebuild,
                                                std::uint64_t step) {
     if (!Output(index)) return;
-    if (const ViewPtr view = ViewOf(text)) Announce(view);
+    const auto view = views_.Read(text);
+    if (view) Announce(*view);
+    if (!view) journal_.Fail("a view that can't be read: " + view.error());
     session().ReportView(text, rebuild, step);
   };
   outputs.report_exit = [session](const job::WorkerExit& exit) {
@@ -397,21 +385,19 @@ std::uint64_t World::Connect(int index, const WorkerPtr& worker) {
   stream.pod = index;
   stream.life = pod.life;
   stream.worker = worker;
-  streams_[next_stream_] = std::move(stream);
-  return next_stream_++;
+  return streams_.Open(std::move(stream));
 }
 
 void World::SendToSidecar(std::uint64_t id, json frame) {
-  auto it = streams_.find(id);
-  if (it == streams_.end() || !it->second.to_sidecar_open) return;
-  Stream& stream = it->second;
-  stream.to_sidecar = std::max(stream.to_sidecar, time_.now() + LinkDelay());
-  const bool launcher = stream.worker == nullptr;
+  Stream* stream = streams_.Find(id);
+  if (stream == nullptr || !stream->to_sidecar_open) return;
+  stream->to_sidecar = std::max(stream->to_sidecar, time_.now() + network_.LinkDelay());
+  const bool launcher = stream->worker == nullptr;
   auto sent = std::make_shared<const json>(std::move(frame));
-  time_.At(stream.to_sidecar, [this, id, launcher, sent = std::move(sent)] {
-    auto at = streams_.find(id);
-    if (at == streams_.end()) return;
-    ToAgent(at->second.pod, at->second.life, [id, launcher, sent](Agent& agent) {
+  time_.At(stream->to_sidecar, [this, id, launcher, sent = std::move(sent)] {
+    const Stream* still = streams_.Find(id);
+    if (still == nullptr) return;
+    ToAgent(still->pod, still->life, [id, launcher, sent](Agent& agent) {
       if ((*sent)["t"] == "hello") {
         agent.workers().OnHello(id, launcher, *sent, 0);
       } else {
@@ -423,30 +409,26 @@ void World::SendToSidecar(std::uint64_t id, json frame) {
 
 // All that the process has written is read before the end.
 void World::CloseByProcess(std::uint64_t id) {
-  auto it = streams_.find(id);
-  if (it == streams_.end() || !std::exchange(it->second.to_sidecar_open, false)) return;
-  it->second.to_process_open = false;
-  const Micros at = std::max(it->second.to_sidecar, time_.now() + LinkDelay());
+  Stream* stream = streams_.Find(id);
+  if (stream == nullptr || !std::exchange(stream->to_sidecar_open, false)) return;
+  stream->to_process_open = false;
+  const Micros at = std::max(stream->to_sidecar, time_.now() + network_.LinkDelay());
   time_.At(at, [this, id] {
-    auto still = streams_.find(id);
-    if (still == streams_.end()) return;
-    const Stream stream = still->second;
-    streams_.erase(still);
-    ToAgent(stream.pod, stream.life, [id](Agent& agent) { agent.workers().OnClosed(id); });
+    const std::optional<Stream> closed = streams_.Close(id);
+    if (!closed) return;
+    ToAgent(closed->pod, closed->life, [id](Agent& agent) { agent.workers().OnClosed(id); });
   });
 }
 
 // What is under way in either direction is lost.
 void World::CloseBySidecar(std::uint64_t id) {
-  auto it = streams_.find(id);
-  if (it == streams_.end()) return;
-  const Stream stream = it->second;
-  streams_.erase(it);
-  ToAgent(stream.pod, stream.life, [id](Agent& agent) { agent.workers().OnClosed(id); });
-  if (!stream.to_process_open) return;
-  time_.After(LinkDelay(), [this, id, stream] {
-    if (stream.worker == nullptr) return LauncherClosed(stream.pod, id);
-    ToWorker(stream.worker, [this, id, worker = stream.worker] { WorkerClosed(worker, id); });
+  const std::optional<Stream> closed = streams_.Close(id);
+  if (!closed) return;
+  ToAgent(closed->pod, closed->life, [id](Agent& agent) { agent.workers().OnClosed(id); });
+  if (!closed->to_process_open) return;
+  time_.After(network_.LinkDelay(), [this, id, pod = closed->pod, worker = closed->worker] {
+    if (worker == nullptr) return LauncherClosed(pod, id);
+    ToWorker(worker, [this, id, worker] { WorkerClosed(worker, id); });
   });
 }
 

@@ -1,10 +1,9 @@
-// The operator's processes: their streams to the sidecars, their watches and calls, and when they
-// look at the job. What they do is the product's (operator_process.h).
+// What sidecars and operator say to each other: votes for the record, and a stream of reports and
+// notices for each sidecar. What goes over it is the product's (operator_process.h).
 #include <algorithm>
 #include <utility>
 
 #include "common/membership/message_json.h"
-#include "operator/kube/resources.h"
 #include "tests/sim/world.h"
 
 namespace ringmaster::app::sim {
@@ -15,116 +14,17 @@ constexpr Micros kConnect = 2 * kSecond;  // as long as an attempt to reach the 
 
 }  // namespace
 
-// ---- The process
-
-runtime::Clock World::OperatorClock() {
-  runtime::Clock clock;
-  clock.wall = [this] {
-    return std::chrono::system_clock::time_point(std::chrono::milliseconds(kUnixMs) +
-                                                 std::chrono::microseconds(time_.now()));
-  };
-  clock.steady = [this] {
-    return std::chrono::steady_clock::time_point(std::chrono::microseconds(time_.now()));
-  };
-  clock.jitter = [this](std::chrono::milliseconds wait, int n) {
-    return wait + std::chrono::milliseconds(random_.Below(wait.count() / n + 1));
-  };
-  return clock;
-}
-
-void World::StartOperator() {
-  if (operator_ != nullptr) return;
-  Trace([] { return std::string("an operator starts"); });
-  ++operator_life_;
-  operator_ = std::make_unique<OperatorProcess>(
-      std::make_shared<OperatorsApi>(api_.get(), [this] { return FateOfCall(); }),
-      OperatorProcessOptions{.clock = OperatorClock(),
-                             .proof_finalizer = options_.proof_finalizer,
-                             .forgets = options_.forgets},
-      [this](std::uint64_t stream, const v1::OperatorNotice& notice) {
-        SendNotice(stream, notice);
-      });
-  for (const kube::Resource* resource : {&kube::HorovodJobs(), &kube::Pods()}) {
-    for (const ObjectPtr& object : api_->All(*resource))
-      operator_->Take(*resource, {kube::WatchEvent::Type::kAdded, *object});
-  }
-  OperatorWakes();
-}
-
-// Another begins after a while: it knows only what the API server has, and hears the rest from the
-// sidecars. The one before may not know yet that it is none any more: it takes part in votes, and
-// acts once more on what it knew.
-void World::OperatorStops(Micros away, bool overlaps) {
-  former_ = std::move(operator_);
-  ++operator_life_;
-  if (former_ == nullptr) return;
-  const Micros longest = options_.at_operators ? 6 * kSecond : 3 * kSecond;
-  const Micros until = overlaps ? random_.Between(0, away + longest) : 0;
-  time_.After(until, [this, former = former_.get()] {
-    if (former_.get() != former) return;
-    if (former->NextLook() && random_.Chance(500)) OperatorLooks(former);
-    former_.reset();
-  });
-  time_.After(away, [this] { StartOperator(); });
-}
-
-CallFate World::FateOfCall() {
-  if (time_.now() >= api_fails_until_ || !random_.Chance(400)) return CallFate::kDone;
-  ++coverage_.calls_failed;
-  return random_.Chance(500) ? CallFate::kRefused : CallFate::kAnswerLost;
-}
-
-// It is busy with other jobs, too.
-void World::OperatorWakes() {
-  if (operator_ == nullptr) return;
-  const auto due = operator_->NextLook();
-  if (!due) return;
-  const Micros at =
-      std::max<Micros>(
-          time_.now(),
-          std::chrono::duration_cast<std::chrono::microseconds>(due->time_since_epoch()).count() +
-              1) +
-      random_.Between(kMs, random_.Chance(20) ? kSecond : 20 * kMs);
-  if (look_set_ && look_at_ <= at) return;
-  look_set_ = true;
-  look_at_ = at;
-  time_.At(at, [this, number = ++look_number_] {
-    if (number != look_number_) return;
-    look_set_ = false;
-    if (operator_ != nullptr) OperatorLooks(operator_.get());
-    OperatorWakes();
-  });
-}
-
-void World::OperatorLooks(OperatorProcess* process) {
-  const auto due = process->NextLook();
-  if (!due || *due > OperatorClock().steady()) return;
-  ++coverage_.looks;
-  process->LookAtNext();
-}
-
-void World::TellOperator(const kube::Resource& resource, const Change& change) {
-  if (operator_ == nullptr) return;
-  const Micros late = random_.Chance(50) ? 900 * kMs : 10 * kMs;
-  const bool stalls = options_.at_operators && random_.Chance(30);
-  watch_ = std::max(watch_, time_.now() + random_.Between(kMs, stalls ? 6 * kSecond : late));
-  time_.At(watch_, [this, &resource, change, life = operator_life_] {
-    if (life != operator_life_ || operator_ == nullptr) return;
-    operator_->Take(resource, {change.type, *change.object});
-    OperatorWakes();
-  });
-}
+// ---- The record
 
 void World::AskRecord(int index, const membership::Message& message) {
-  if (!ReachesOperator(index) || random_.Chance(loss_)) return;
+  if (!ReachesOperator(index) || network_.Loses()) return;
   const Micros asked = time_.now();
   auto text = membership::EncodeMessage(message);
   time_.After(
       random_.Between(500, 10 * kMs), [this, index, asked, text, life = pods_[index]->life] {
         if (!ReachesOperator(index)) return;
-        const bool former = former_ != nullptr && random_.Chance(500);
-        const auto answer = (former ? former_ : operator_)->AskRecord(text);
-        if (!answer || random_.Chance(loss_)) return;
+        const auto answer = operators_.AskRecord(text);
+        if (!answer || network_.Loses()) return;
         time_.After(random_.Between(500, 10 * kMs), [this, index, asked, answer = *answer, life] {
           if (!ReachesOperator(index) || time_.now() - asked > 500 * kMs) return;
           ToAgent(index, life, [answer](Agent& agent) { agent.peers().OnRecordAnswer(answer); });
@@ -135,18 +35,7 @@ void World::AskRecord(int index, const membership::Message& message) {
 // ---- The streams
 
 bool World::ReachesOperator(int index) const {
-  return operator_ != nullptr && !(operator_apart_ && side_[index] == 1);
-}
-
-// What is under way on a stream is lost only with the stream: both ends find out.
-void World::OperatorLoses(std::uint64_t stream, bool at_once) {
-  if (operator_ == nullptr || stream == 0) return;
-  const Micros late = at_once ? LinkDelay() : random_.Between(kSecond, 8 * kSecond);
-  time_.After(late, [this, stream, life = operator_life_] {
-    if (life != operator_life_ || operator_ == nullptr) return;
-    operator_->StreamEnded(stream);
-    OperatorWakes();
-  });
+  return operators_.running() && network_.ReachesOperator(index);
 }
 
 void World::OpenSession(int index) {
@@ -196,8 +85,7 @@ void World::DialOperator(int index, std::uint32_t life) {
     SimPod& pod = *pods_[index];
     pod.to_operator.unsent.clear();
     pod.to_operator.held_up = 0;
-    pod.to_operator.number = next_operator_stream_++;
-    operator_streams_[pod.to_operator.number] = index;
+    pod.to_operator.number = operators_.OpenStream(index);
     pod.to_operator.begun = time_.now();
     pod.session->Begin(&pod.to_operator);
     if (ReachesOperator(index)) return;
@@ -210,13 +98,13 @@ void World::DialOperator(int index, std::uint32_t life) {
 
 void World::CarryReport(int index) {
   OperatorStream& stream = pods_[index]->to_operator;
-  stream.reports = std::max(stream.reports, time_.now() + LinkDelay());
+  stream.reports = std::max(stream.reports, time_.now() + network_.LinkDelay());
   time_.At(stream.reports, [this, index, number = stream.number] {
     OperatorStream& now = pods_[index]->to_operator;
     if (now.number != number || now.unsent.empty()) return;
     if (!ReachesOperator(index)) {
       ++now.held_up;
-      return OperatorLoses(number, false);
+      return operators_.LoseStream(number, false);
     }
     // Whatever was held up on a stream that an operator takes after all comes first.
     for (int left = 1 + std::exchange(now.held_up, 0); left > 0 && now.number == number; --left) {
@@ -233,7 +121,7 @@ void World::StreamEnds(int index) {
   ToAgent(index, pods_[index]->life, [this, index, number](Agent&) {
     SimPod& pod = *pods_[index];
     if (pod.to_operator.number != number) return;
-    OperatorLoses(number, ReachesOperator(index));
+    operators_.LoseStream(number, ReachesOperator(index));
     pod.to_operator.number = 0;
     std::vector<rendezvous::QueuedReport> unsent;
     for (auto& queued : std::exchange(pod.to_operator.unsent, {})) {
@@ -252,7 +140,7 @@ void World::OperatorPoll(int index) {
     if (pods_[index]->life == life) OperatorPoll(index);
   });
   if (Asleep(pod) || pod.to_operator.number == 0) return;
-  const bool established = operator_ != nullptr && operator_->Has(pod.to_operator.number);
+  const bool established = operators_.Has(pod.to_operator.number);
   if (established && ReachesOperator(index)) return;
   if (!established && time_.now() < pod.to_operator.begun + kConnect) return;
   StreamEnds(index);
@@ -260,19 +148,19 @@ void World::OperatorPoll(int index) {
 
 void World::OperatorHears(int index, std::uint64_t number, const v1::SidecarReport& report) {
   // Of another process that was there before.
-  if (!report.has_registration() && !operator_->Has(number)) return;
-  const std::string refused = operator_->Take(number, report);
+  if (!report.has_registration() && !operators_.Has(number)) return;
+  const std::string refused = operators_.Take(number, report);
   if (!refused.empty()) {
-    Trace([&] { return "operator refuses " + pods_[index]->uid + ": " + refused; });
-    time_.After(LinkDelay(), [this, index, number] {
+    journal_.Trace([&] { return "operator refuses " + pods_[index]->uid + ": " + refused; });
+    time_.After(network_.LinkDelay(), [this, index, number] {
       if (pods_[index]->to_operator.number == number) StreamEnds(index);
     });
   }
-  OperatorWakes();
+  operators_.Wake();
 }
 
 void World::SendNotice(std::uint64_t number, const v1::OperatorNotice& notice) {
-  const int index = operator_streams_.at(number);
+  const int index = operators_.PodOf(number);
   OperatorStream& stream = pods_[index]->to_operator;
   if (stream.number != number) return;
   // An operator that is busy answers late, and all that it says on the stream afterwards is later.
@@ -280,7 +168,7 @@ void World::SendNotice(std::uint64_t number, const v1::OperatorNotice& notice) {
   stream.notices = std::max(stream.notices, time_.now() + delay);
   time_.At(stream.notices, [this, index, number, notice] {
     if (pods_[index]->to_operator.number != number) return;
-    if (!ReachesOperator(index)) return OperatorLoses(number, false);
+    if (!ReachesOperator(index)) return operators_.LoseStream(number, false);
     ToAgent(index, pods_[index]->life, [this, index, number, notice](Agent&) {
       if (pods_[index]->to_operator.number == number) pods_[index]->session->OnNotice(notice);
     });
