@@ -1,45 +1,34 @@
 // The checks of the simulation: the invariants after every event, and at the end that training goes
 // on.
 #include <algorithm>
-#include <cstdio>
 
 #include "common/membership/sim/world.h"
 
 namespace ringmaster::membership::sim {
 
-void World::Fail(const std::string& what) {
-  if (violation_.empty()) violation_ = what;
-  Trace([&] { return "VIOLATION " + what; });
-}
-
-void World::AppendTrace(const std::string& text) {
-  char time[32];
-  std::snprintf(time, sizeof time, "%10.3f ms  ", static_cast<double>(now_ - 1000 * kMs) / kMs);
-  *options_.trace += time + text + "\n";
-}
-
 // A member or an operator takes this view as decided.
 void World::Announce(const ViewPtr& view) {
-  const ViewPtr before = Of(view->epoch).view;
+  const ViewPtr before = truth_.Of(view->epoch).view;
   if (before) {
     if (before != view && *before != *view) {
-      Fail("I2: two views " + EpochText(view->epoch) + ", two successors of " +
-           EpochText(view->parent) + ": [" + Describe(*before) + "] and [" + Describe(*view) + "]");
+      journal_.Fail("I2: two views " + EpochText(view->epoch) + ", two successors of " +
+                    EpochText(view->parent) + ": [" + Describe(*before) + "] and [" +
+                    Describe(*view) + "]");
     }
     return;
   }
-  Of(view->epoch).view = view;
-  if (EpochOf(newest_) < view->epoch) newest_ = view;
-  ++coverage_.views;
-  coverage_.planned_views += view->planned ? 1 : 0;
-  coverage_.held_views += view->train ? 0 : 1;
+  truth_.Add(view);
+  ++journal_.coverage().views;
+  journal_.coverage().planned_views += view->planned ? 1 : 0;
+  journal_.coverage().held_views += view->train ? 0 : 1;
   if (view->parent == 0) return;
   if (EpochNumber(view->epoch) == 1) return BeginLineage(*view);
-  const ViewPtr parent = Of(view->parent).view;
+  const ViewPtr parent = truth_.Of(view->parent).view;
   if (!parent) return;
   if (view->reason == Reason::kLinkBroken && view->pods.size() < parent->pods.size() &&
       !view->train) {
-    Fail("held: " + EpochText(view->epoch) + " leaves a pod out for its link and is too small");
+    journal_.Fail("held: " + EpochText(view->epoch) +
+                  " leaves a pod out for its link and is too small");
   }
   // A joiner must find the others at a boundary: a state copied in the middle of a step is torn.
   bool admits = std::any_of(view->ranks.begin(), view->ranks.end(), [&](const RankEntry& rank) {
@@ -52,8 +41,8 @@ void World::Announce(const ViewPtr& view) {
     bool in_parent =
         worker.alive && worker.incarnation == rank.incarnation && worker.installed == parent->epoch;
     if (in_parent && worker.boundary != parent->epoch) {
-      Fail("torn: " + EpochText(view->epoch) + " admits a joiner and " + pod.uid +
-           " is in the middle of a step");
+      journal_.Fail("torn: " + EpochText(view->epoch) + " admits a joiner and " + pod.uid +
+                    " is in the middle of a step");
     }
   }
 }
@@ -79,25 +68,16 @@ void World::BeginLineage(const View& view) {
     for (const SimWorker& worker : pod.workers) {
       if (!worker.alive || !worker.holds || worker.installed == 0) continue;
       if (worker.step > step || restart) {
-        Fail("I5: " + EpochText(view.epoch) + " begins at step " + std::to_string(step) + ", but " +
-             pod.uid + " lives and holds step " + std::to_string(worker.step));
+        journal_.Fail("I5: " + EpochText(view.epoch) + " begins at step " + std::to_string(step) +
+                      ", but " + pod.uid + " lives and holds step " + std::to_string(worker.step));
       }
     }
   }
-  if (step < step_) coverage_.steps_lost += static_cast<std::uint64_t>(step_ - step);
-  step_ = step;
-  hash_ = hash;
-}
-
-Decided& World::Of(Epoch epoch) {
-  std::uint64_t lineage = EpochLineage(epoch), number = EpochNumber(epoch);
-  if (decided_.size() <= lineage) decided_.resize(lineage + 1);
-  if (decided_[lineage].size() <= number) decided_[lineage].resize(number + 1);
-  return decided_[lineage][number];
+  journal_.coverage().steps_lost += truth_.GoBackTo(step, hash);
 }
 
 bool World::Healthy() {
-  const View& view = *newest_;
+  const View& view = *truth_.newest();
   bool all_leaving = std::all_of(view.pods.begin(), view.pods.end(),
                                  [&](const Pod& pod) { return pods_[IndexOf(pod.uid)].leaving; });
   for (const SimPod& pod : pods_) {
@@ -108,15 +88,15 @@ bool World::Healthy() {
     }
     if (pod.leaving) continue;
     if (index < 0 || !pod.up) return false;
-    for (int s = 0; s < slots_; ++s) {
+    for (int s = 0; s < job_.slots; ++s) {
       const SimWorker& worker = pod.workers[s];
       if (view.FindRank(pod.uid, s, worker.incarnation) < 0 || worker.installed != view.epoch) {
         return false;
       }
     }
   }
-  if (view.train != (view.pods.size() >= min_pods_)) return false;
-  if (view.train) return Of(view.epoch).last_step > now_ - 400 * kMs;
+  if (view.train != (view.pods.size() >= job_.min_pods)) return false;
+  if (view.train) return truth_.Of(view.epoch).last_step > events_.now() - 400 * kMs;
   for (const RankEntry& rank : view.ranks) {
     const SimPod& pod = pods_[IndexOf(view.pods[rank.pod].uid)];
     if (pod.workers[rank.slot].boundary != view.epoch) return false;
@@ -135,8 +115,8 @@ bool World::RightlyBlocked() {
     unproven = unproven || (pods_[i].gone && pods_[i].started && !Proven(static_cast<int>(i)));
   }
   if (!anybody) return true;
-  ViewPtr known = record_.view;
-  std::uint64_t promised = record_.lineage;
+  ViewPtr known = record_.record().view;
+  std::uint64_t promised = record_.record().lineage;
   for (const SimPod& pod : pods_) {
     if (pod.gone || !pod.up) continue;
     promised = std::max(promised, pod.member->state().lineage);
@@ -159,7 +139,7 @@ bool World::RightlyBlocked() {
     all = all && there;
     for (const RankEntry& rank : view.ranks) {
       const SimWorker& worker = pod.workers[rank.slot];
-      bool holds = !rank.joined || Of(view.epoch).ran;
+      bool holds = !rank.joined || truth_.Of(view.epoch).ran;
       if (rank.pod == p && there && !resigned && worker.alive &&
           worker.incarnation == rank.incarnation && holds) {
         holder = true;
@@ -168,7 +148,7 @@ bool World::RightlyBlocked() {
   }
   if (!holder || votes == 0) return true;
   const std::size_t record = view.pods.size() % 2 == 0 ? 1 : 0;
-  const std::size_t record_votes = record_.view != nullptr ? record : 0;
+  const std::size_t record_votes = record_.record().view != nullptr ? record : 0;
   bool majority = (votes + record_votes) * 2 > view.pods.size() + record;
   return !majority && !all;
 }
@@ -176,20 +156,20 @@ bool World::RightlyBlocked() {
 void World::CheckEnd() {
   // A pod that leaves by plan waits until the record has the view without it. Where the record was
   // deleted that never comes, so the pod is killed after a grace period.
-  for (std::size_t i = 0; i < pods_.size() && record_.view == nullptr; ++i) {
-    if (!pods_[i].leaving || pods_[i].gone || now_ < end_ - 30000 * kMs) continue;
+  for (std::size_t i = 0; i < pods_.size() && record_.record().view == nullptr; ++i) {
+    if (!pods_[i].leaving || pods_[i].gone || events_.now() < end_ - 30000 * kMs) continue;
     KillPod(static_cast<int>(i));
-    pods_[i].proven_at = now_;
+    pods_[i].proven_at = events_.now();
   }
   if (Healthy()) {
     finished_ = true;
-  } else if (now_ >= end_) {
+  } else if (events_.now() >= end_) {
     finished_ = true;
     if (RightlyBlocked()) {
-      ++coverage_.blocked;
+      ++journal_.coverage().blocked;
     } else {
       for (const SimPod& pod : pods_) {
-        Trace([&] {
+        journal_.Trace([&] {
           std::string text = pod.uid + (pod.gone ? " gone" : "") + (pod.leaving ? " leaving" : "");
           for (const SimWorker& w : pod.workers) {
             text += w.alive ? " worker alive" : " worker dead";
@@ -199,11 +179,11 @@ void World::CheckEnd() {
           return text;
         });
       }
-      Fail("liveness: 40 s after the last fault [" + Describe(*newest_) +
-           "] does not train with all pods that are there");
+      journal_.Fail("liveness: 40 s after the last fault [" + Describe(*truth_.newest()) +
+                    "] does not train with all pods that are there");
     }
   } else {
-    At(now_ + 200 * kMs, Kind::kCheck);
+    events_.After(200 * kMs, Kind::kCheck);
   }
 }
 

@@ -18,6 +18,16 @@ constexpr int kWeights[6][static_cast<int>(Fault::kCount)] = {
     {6, 14, 8, 2, 5, 8, 3, 8, 4, 12, 3, 6, 2, 16, 30, 0, 12},  // recovered
 };
 
+Fault DrawFault(Profile profile, Random* random) {
+  const int* weights = kWeights[static_cast<int>(profile)];
+  int total = 0;
+  for (int i = 0; i < static_cast<int>(Fault::kCount); ++i) total += weights[i];
+  std::int64_t roll = random->Below(total);
+  int drawn = 0;
+  while (roll >= weights[drawn]) roll -= weights[drawn++];
+  return static_cast<Fault>(drawn);
+}
+
 }  // namespace
 
 const char* FaultName(Fault fault) {
@@ -46,14 +56,15 @@ int World::RandomPod() {
 
 void World::Reset(int pod) {
   for (std::size_t i = 0; i < pods_.size(); ++i) {
-    bool notified = static_cast<int>(i) != pod && pods_[i].up && random_.Chance(fast_detection_);
-    if (notified) At(now_ + random_.Between(200, 5 * kMs), Kind::kReset, static_cast<int>(i), pod);
+    bool notified = static_cast<int>(i) != pod && pods_[i].up && network_.TellsOfDeath();
+    if (notified)
+      events_.After(random_.Between(200, 5 * kMs), Kind::kReset, static_cast<int>(i), pod);
   }
 }
 
 // Draws whether and when there is a proof that the pod is dead. `chance`: per thousand.
 void World::ProveLater(int pod, int chance) {
-  if (random_.Chance(chance)) pods_[pod].proven_at = now_ + random_.Below(3000 * kMs);
+  if (random_.Chance(chance)) pods_[pod].proven_at = events_.now() + random_.Below(3000 * kMs);
 }
 
 // Kills so many pods at once that those that are left have no majority; now and then all of them.
@@ -70,7 +81,7 @@ void World::KillMost() {
     KillPod(alive[at]);
     alive.erase(alive.begin() + static_cast<std::ptrdiff_t>(at));
     if (random_.Chance(400) || (i == 0 && kill == count)) {
-      At(now_ + random_.Below(800 * kMs), Kind::kStartSidecar, AddPod(false));
+      events_.After(random_.Below(800 * kMs), Kind::kStartSidecar, AddPod(false));
     }
   }
 }
@@ -80,33 +91,23 @@ void World::KillPod(int pod) {
   pods_[pod].gone = true;
   ProveLater(pod, 900);
   for (SimWorker& worker : pods_[pod].workers) worker.alive = false;
-  Trace([&] { return pods_[pod].uid + " is gone for good"; });
+  journal_.Trace([&] { return pods_[pod].uid + " is gone for good"; });
   Reset(pod);
 }
 
-Fault World::DrawFault() {
-  const int* weights = kWeights[static_cast<int>(profile_)];
-  int total = 0;
-  for (int i = 0; i < static_cast<int>(Fault::kCount); ++i) total += weights[i];
-  std::int64_t roll = random_.Below(total);
-  int drawn = 0;
-  while (roll >= weights[drawn]) roll -= weights[drawn++];
-  return static_cast<Fault>(drawn);
-}
-
 void World::InjectFault() {
-  const Fault fault = DrawFault();
+  const Fault fault = DrawFault(profile_, &random_);
   const int pod = RandomPod();
   if (pod < 0) return;
-  ++coverage_.faults[static_cast<int>(fault)];
-  Trace([&] { return std::string("FAULT ") + FaultName(fault) + " " + pods_[pod].uid; });
+  ++journal_.coverage().faults[static_cast<int>(fault)];
+  journal_.Trace([&] { return std::string("FAULT ") + FaultName(fault) + " " + pods_[pod].uid; });
   Inject(fault, pod);
 }
 
 void World::Inject(Fault fault, int pod) {
   switch (fault) {
     case Fault::kKillWorker:
-      return KillWorker(pod, static_cast<int>(random_.Below(slots_)));
+      return KillWorker(pod, static_cast<int>(random_.Below(job_.slots)));
     case Fault::kKillPod:
       return KillOne(pod);
     case Fault::kRestartSidecar:
@@ -117,7 +118,7 @@ void World::Inject(Fault fault, int pod) {
       return RestartSidecar(pod, true);
     case Fault::kPause: {
       Micros& until = pods_[pod].paused_until;
-      until = std::max(until, now_ + random_.Between(20 * kMs, 2500 * kMs));
+      until = std::max(until, events_.now() + random_.Between(20 * kMs, 2500 * kMs));
       return;
     }
     case Fault::kPartition:
@@ -131,7 +132,7 @@ void World::Inject(Fault fault, int pod) {
     case Fault::kJoin: {
       int count = random_.Chance(300) ? 2 : 1;
       for (int i = 0; i < count && pods_.size() < 100; ++i) {
-        At(now_ + random_.Below(20 * kMs), Kind::kStartSidecar, AddPod(false));
+        events_.After(random_.Below(20 * kMs), Kind::kStartSidecar, AddPod(false));
       }
       return;
     }
@@ -139,10 +140,11 @@ void World::Inject(Fault fault, int pod) {
       return StopOperators();
     case Fault::kStaleOperator:
       // The other operator writes for a while; this one goes on with what it remembers.
-      operators_[random_.Below(2)].down_until = now_ + random_.Between(10 * kMs, 800 * kMs);
+      operators_[random_.Below(2)].down_until =
+          events_.now() + random_.Between(10 * kMs, 800 * kMs);
       return;
     case Fault::kTarget:
-      min_pods_ = static_cast<std::uint32_t>(random_.Between(1, wanted_));
+      job_.min_pods = static_cast<std::uint32_t>(random_.Between(1, job_.wanted));
       return;  // NotifyView sends it to all pods
     case Fault::kKillMost:
       return KillMost();
@@ -151,8 +153,7 @@ void World::Inject(Fault fault, int pod) {
     case Fault::kBreakLink:
       return BreakLink(pod);
     case Fault::kDeleteRecord:
-      record_ = {};
-      ++record_version_;
+      record_.Delete();
       return;
     case Fault::kCount:
       return;
@@ -166,7 +167,7 @@ void World::KillOne(int pod) {
   if (left < 2 || pods_.size() > 100) return;
   KillPod(pod);
   if (random_.Chance(600)) {
-    At(now_ + random_.Below(800 * kMs), Kind::kStartSidecar, AddPod(false));
+    events_.After(random_.Below(800 * kMs), Kind::kStartSidecar, AddPod(false));
   }
 }
 
@@ -174,24 +175,19 @@ void World::RestartSidecar(int pod, bool lose_file) {
   CrashSidecar(pod);
   if (lose_file) pods_[pod].disk.reset();
   Reset(pod);
-  At(now_ + random_.Between(5 * kMs, 900 * kMs), Kind::kStartSidecar, pod);
+  events_.After(random_.Between(5 * kMs, 900 * kMs), Kind::kStartSidecar, pod);
 }
 
 void World::Partition(int pod) {
-  bool alone = random_.Chance(400);
-  for (std::size_t i = 0; i < side_.size(); ++i) {
-    side_[i] = alone ? static_cast<int>(i) == pod : random_.Chance(500);
-  }
-  operators_apart_ = random_.Chance(500);
-  At(now_ + random_.Between(300 * kMs, 2500 * kMs), Kind::kEndCut, pod, pod);
+  network_.Split(pod);
+  events_.After(random_.Between(300 * kMs, 2500 * kMs), Kind::kEndCut, pod, pod);
 }
 
 void World::CutLink(int pod) {
   int other = RandomPod();
   if (other < 0 || other == pod) return;
-  cut_[pod][other] = 1;
-  cut_[other][pod] = random_.Chance(700);
-  At(now_ + random_.Between(300 * kMs, 2500 * kMs), Kind::kEndCut, pod, other);
+  network_.Cut(pod, other);
+  events_.After(random_.Between(300 * kMs, 2500 * kMs), Kind::kEndCut, pod, other);
 }
 
 void World::SuspectWrongly() {
@@ -199,7 +195,7 @@ void World::SuspectWrongly() {
   for (int i = 0; i < times; ++i) {
     int accuser = RandomPod(), accused = RandomPod();
     if (accuser >= 0 && accused >= 0) {
-      At(now_ + random_.Below(4 * kMs), Kind::kReset, accuser, accused);
+      events_.After(random_.Below(4 * kMs), Kind::kReset, accuser, accused);
     }
   }
 }
@@ -212,7 +208,7 @@ void World::BreakLink(int pod) {
   const bool again = random_.Chance(400);
   for (const auto& [from, to] : {std::pair(pod, other), std::pair(other, pod)}) {
     SimPod& end = pods_[from];
-    if (!end.up || end.paused_until > now_ || random_.Chance(200)) continue;
+    if (!end.up || end.paused_until > events_.now() || random_.Chance(200)) continue;
     const ViewPtr view = end.member->current();
     if (view == nullptr) continue;
     LinkBroken broken{view->epoch, {}};
@@ -230,11 +226,12 @@ void World::Drain(int pod) {
   victim.leaving = true;
   std::optional<TimePoint> deadline;
   if (random_.Chance(400)) {
-    deadline = Now() + std::chrono::milliseconds(random_.Between(20, 1500));
+    deadline = events_.time_point() + std::chrono::milliseconds(random_.Between(20, 1500));
   }
-  if (victim.paused_until <= now_) StepMember(pod, DrainRequested{{victim.uid}, deadline});
+  if (victim.paused_until <= events_.now()) StepMember(pod, DrainRequested{{victim.uid}, deadline});
   for (std::size_t i = 0; i < pods_.size(); ++i) {
-    bool hears = static_cast<int>(i) != pod && pods_[i].up && pods_[i].paused_until <= now_;
+    bool hears =
+        static_cast<int>(i) != pod && pods_[i].up && pods_[i].paused_until <= events_.now();
     if (hears && pods_[i].member->is_coordinator()) {
       StepMember(static_cast<int>(i), DrainRequested{{victim.uid}, std::nullopt});
     }
@@ -242,7 +239,7 @@ void World::Drain(int pod) {
 }
 
 void World::StopOperators() {
-  Micros until = now_ + random_.Between(100 * kMs, 3000 * kMs);
+  Micros until = events_.now() + random_.Between(100 * kMs, 3000 * kMs);
   operators_[0].down_until = until;
   if (random_.Chance(700)) operators_[1].down_until = until;
 }
@@ -251,33 +248,29 @@ void World::RecoverForNoReason() {
   for (int op = 0; op < 2; ++op) {
     if (op == 0 || random_.Chance(400)) {
       operators_[op].at_once = true;
-      At(now_ + random_.Below(20 * kMs), Kind::kRecovery, 0, op, 1);
+      events_.After(random_.Below(20 * kMs), Kind::kRecovery, 0, op, 1);
     }
   }
 }
 
 // The end of all faults: from now on the network delivers and every pod that is not gone runs.
 void World::Heal() {
-  Trace([] { return std::string("HEALED"); });
-  healed_ = true;
-  loss_ = slow_ = 0;
-  std::fill(side_.begin(), side_.end(), 0);
-  operators_apart_ = false;
-  for (auto& row : cut_) std::fill(row.begin(), row.end(), 0);
+  journal_.Trace([] { return std::string("HEALED"); });
+  network_.Heal();
   operators_[0].down_until = operators_[1].down_until = 0;
   for (std::size_t i = 0; i < pods_.size(); ++i) {
     SimPod& pod = pods_[i];
     pod.crash_after = -1;
     if (pod.gone) continue;
-    if (!pod.up) At(now_ + random_.Below(50 * kMs), Kind::kStartSidecar, static_cast<int>(i));
-    for (int s = 0; s < slots_; ++s) {
+    if (!pod.up) events_.After(random_.Below(50 * kMs), Kind::kStartSidecar, static_cast<int>(i));
+    for (int s = 0; s < job_.slots; ++s) {
       if (!pod.workers[s].alive) {
-        At(now_ + random_.Below(100 * kMs), Kind::kStartWorker, static_cast<int>(i), s);
+        events_.After(random_.Below(100 * kMs), Kind::kStartWorker, static_cast<int>(i), s);
       }
     }
   }
-  end_ = now_ + 40000 * kMs;
-  At(now_ + 200 * kMs, Kind::kCheck);
+  end_ = events_.now() + 40000 * kMs;
+  events_.After(200 * kMs, Kind::kCheck);
 }
 
 }  // namespace ringmaster::membership::sim

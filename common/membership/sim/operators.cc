@@ -11,30 +11,24 @@ namespace ringmaster::membership::sim {
 // by compare-and-swap; if the other operator has written, it reads the record again.
 void World::AskRecord(int index, const Message& message, int from) {
   SimOperator& op = operators_[index];
-  if (op.down_until > now_) return;
-  Trace([&] { return "operator " + std::to_string(index) + " <- " + Describe(message); });
-  if (op.state.view == nullptr) ReadRecord(index);
+  if (op.down_until > events_.now()) return;
+  journal_.Trace([&] { return "operator " + std::to_string(index) + " <- " + Describe(message); });
+  if (op.state.view == nullptr) op.Read(record_);
   if (op.state.view == nullptr) return;
   RecordResult result = AnswerAsRecord(op.state, message, options_.without);
-  if (result.changed && op.version != record_version_ &&
+  if (result.changed && op.version != record_.version() &&
       !options_.without.Has(Clause::kRecordSwaps)) {
-    ++coverage_.record_conflicts;
-    ReadRecord(index);
+    ++journal_.coverage().record_conflicts;
+    op.Read(record_);
     if (op.state.view == nullptr) return;
     result = AnswerAsRecord(op.state, message, options_.without);
   }
   if (result.changed) {
-    record_ = op.state = result.state;
-    op.version = ++record_version_;
+    op.Write(result.state, &record_);
   }
-  if (random_.Chance(loss_)) return;
-  At(now_ + Delay(), Kind::kFromRecord, 0, from, 0, 0, Command::kStop,
-     Keep(std::move(result.answer)));
-}
-
-void World::ReadRecord(int index) {
-  operators_[index].state = record_;
-  operators_[index].version = record_version_;
+  if (network_.Loses()) return;
+  events_.After(network_.Delay(), Kind::kFromRecord, 0, from, 0, 0, Command::kStop,
+                events_.Keep(std::move(result.answer)));
 }
 
 // Tells a pod that is behind the newest view that the record knows, or that the operator has heard
@@ -42,13 +36,13 @@ void World::ReadRecord(int index) {
 void World::NotifyView(int pod) {
   SimPod& self = pods_[pod];
   if (!self.up) return;
-  bool reachable = operators_[0].down_until <= now_ && ReachesOperators(pod);
-  const ViewPtr known = record_.view ? record_.view : operators_[0].heard;
+  bool reachable = operators_[0].down_until <= events_.now() && network_.ReachesOperators(pod);
+  const ViewPtr known = record_.record().view ? record_.record().view : operators_[0].heard;
   bool behind = EpochOf(self.member->current()) < EpochOf(known);
   if (reachable && behind) StepMember(pod, ringmaster::membership::ViewDecided{known});
-  if (reachable) StepMember(pod, TargetChanged{min_pods_, 0});
+  if (reachable) StepMember(pod, TargetChanged{job_.min_pods, 0});
   if (reachable && self.leaving) StepMember(pod, DrainRequested{{self.uid}, std::nullopt});
-  if (self.up) At(now_ + 500 * kMs, Kind::kNotifyView, pod);
+  if (self.up) events_.After(500 * kMs, Kind::kNotifyView, pod);
 }
 
 // ---- Recovery from quorum loss (rule 9)
@@ -61,13 +55,12 @@ constexpr Micros kPatience = 5000 * kMs;
 
 bool World::WriteRecord(int index, const QuorumRecord& state, bool swap) {
   SimOperator& op = operators_[index];
-  if (swap && op.version != record_version_) {
-    ++coverage_.record_conflicts;
-    ReadRecord(index);
+  if (swap && op.version != record_.version()) {
+    ++journal_.coverage().record_conflicts;
+    op.Read(record_);
     return false;
   }
-  record_ = op.state = state;
-  op.version = ++record_version_;
+  op.Write(state, &record_);
   return true;
 }
 
@@ -82,12 +75,13 @@ std::vector<int> World::MustReport() const {
 
 void World::RunRecovery(int index) {
   SimOperator& op = operators_[index];
-  if (op.down_until > now_) return;
-  if (random_.Chance(600)) ReadRecord(index);  // else from its own last write
+  if (op.down_until > events_.now()) return;
+  if (random_.Chance(600)) op.Read(record_);  // else from its own last write
   HearPods(index);
-  const ViewPtr known = KnownView(op);
+  const ViewPtr known = op.KnownView();
   if (known == nullptr) return;
-  if (op.view != known->epoch) op.able_at = now_;  // a new view gets time to begin training
+  if (op.view != known->epoch)
+    op.able_at = events_.now();  // a new view gets time to begin training
   op.view = known->epoch;
   BeginIfStalled(index);
   if (op.state.view == nullptr || !QuorumLost(op.state)) return;
@@ -105,7 +99,8 @@ void World::HearPods(int index) {
   SimOperator& op = operators_[index];
   for (std::size_t i = 0; i < pods_.size(); ++i) {
     const SimPod& pod = pods_[i];
-    const bool heard = pod.up && pod.paused_until <= now_ && ReachesOperators(static_cast<int>(i));
+    const bool heard = pod.up && pod.paused_until <= events_.now() &&
+                       network_.ReachesOperators(static_cast<int>(i));
     if (heard && EpochOf(pod.member->current()) > EpochOf(op.heard))
       op.heard = pod.member->current();
   }
@@ -120,35 +115,36 @@ void World::BeginIfStalled(int index) {
   bool all_heard = true;
   for (int i : MustReport()) {
     const SimPod& pod = pods_[i];
-    bool heard = pod.up && pod.paused_until <= now_ && ReachesOperators(i);
+    bool heard = pod.up && pod.paused_until <= events_.now() && network_.ReachesOperators(i);
     all_heard = all_heard && heard;
-    if (heard && pod.member->able()) op.able_at = now_;
+    if (heard && pod.member->able()) op.able_at = events_.now();
   }
   // The record was deleted in the middle of a recovery: some pods have made way for it and take
   // part in no lower lineage, whatever the others can.
-  const bool cut_short = deleted && lineage_written_ > EpochLineage(before.view->epoch);
-  bool begin = (all_heard && (cut_short || now_ - op.able_at >= kPatience)) ||
+  const bool cut_short = deleted && record_.lineage() > EpochLineage(before.view->epoch);
+  bool begin = (all_heard && (cut_short || events_.now() - op.able_at >= kPatience)) ||
                std::exchange(op.at_once, false);
   if (!begin || (!deleted && QuorumLost(op.state))) return;
-  const std::uint64_t lineage =
-      NextLineage(before.view->epoch, std::max(before.lineage, lineage_written_), options_.without);
-  lineage_written_ = std::max(lineage_written_, lineage);
+  const std::uint64_t lineage = NextLineage(
+      before.view->epoch, std::max(before.lineage, record_.lineage()), options_.without);
+  record_.WriteLineage(lineage);
   if (!WriteRecord(index, BeginRecovery(before, lineage), true)) return;
-  ++coverage_.recoveries;
-  Trace([&] {
+  ++journal_.coverage().recoveries;
+  journal_.Trace([&] {
     return "operator " + std::to_string(index) + " begins lineage " + std::to_string(lineage);
   });
 }
 
 void World::Ask(int pod, std::uint64_t lineage, bool fresh_workers) {
-  if (random_.Chance(loss_)) return;
-  At(now_ + Delay(), Kind::kAsked, pod, 0, lineage, fresh_workers ? 1 : 0);
+  if (network_.Loses()) return;
+  events_.After(network_.Delay(), Kind::kAsked, pod, 0, lineage, fresh_workers ? 1 : 0);
 }
 
 void World::OnAsked(int pod, std::uint64_t lineage, bool fresh_workers) {
-  if (!pods_[pod].up || !ReachesOperators(pod)) return;
-  Trace([&] { return pods_[pod].uid + " is asked for lineage " + std::to_string(lineage); });
-  for (int s = 0; fresh_workers && s < slots_; ++s) {
+  if (!pods_[pod].up || !network_.ReachesOperators(pod)) return;
+  journal_.Trace(
+      [&] { return pods_[pod].uid + " is asked for lineage " + std::to_string(lineage); });
+  for (int s = 0; fresh_workers && s < job_.slots; ++s) {
     if (pods_[pod].workers[s].used) KillWorker(pod, s);
   }
   StepMember(pod, RecoveryAsked{lineage});
@@ -156,8 +152,8 @@ void World::OnAsked(int pod, std::uint64_t lineage, bool fresh_workers) {
 
 void World::OnReport(int index, int from, const RecoveryReport& report) {
   SimOperator& op = operators_[index];
-  if (op.down_until > now_ || !ReachesOperators(from)) return;
-  Trace([&] {
+  if (op.down_until > events_.now() || !network_.ReachesOperators(from)) return;
+  journal_.Trace([&] {
     return "operator " + std::to_string(index) + " <- report of " + pods_[from].uid + " for " +
            std::to_string(report.lineage) + ": " + EpochText(EpochOf(report.view)) +
            (report.resigned ? " resigned" : "") + (report.ran ? " ran" : "");
@@ -179,10 +175,10 @@ void World::FinishIfHeard(int index, bool ask) {
   std::vector<const RecoveryReport*> reports;
   for (const auto& [pod, report] : op.reports) reports.push_back(&report);
   RecoveryResult result =
-      RecoverFromQuorumLoss(op.lineage, uids, reports, min_pods_, options_.without);
+      RecoverFromQuorumLoss(op.lineage, uids, reports, job_.min_pods, options_.without);
   for (const std::string& uid : result.silent) {
     if (!ask) break;
-    coverage_.recovery_waits += pods_[IndexOf(uid)].gone ? 1 : 0;
+    journal_.coverage().recovery_waits += pods_[IndexOf(uid)].gone ? 1 : 0;
   }
   if (result.view) FinishWith(index, result.view);
   if (result.nobody_holds) Restart(index, uids, ask);
@@ -192,8 +188,10 @@ void World::FinishWith(int index, const ViewPtr& view) {
   SimOperator& op = operators_[index];
   bool swap = !options_.without.Has(Clause::kRecordLineageSwap);
   if (!WriteRecord(index, FinishRecovery(op.state, view), swap)) return;
-  ++(view->reason == Reason::kBootstrap ? coverage_.restarts : coverage_.recovered_views);
-  Trace([&] { return "operator " + std::to_string(index) + " decides " + Describe(*view); });
+  ++(view->reason == Reason::kBootstrap ? journal_.coverage().restarts
+                                        : journal_.coverage().recovered_views);
+  journal_.Trace(
+      [&] { return "operator " + std::to_string(index) + " decides " + Describe(*view); });
   Announce(view);
 }
 
@@ -207,7 +205,7 @@ void World::Restart(int index, const std::vector<std::string>& pods, bool ask) {
     if (pods_[pod].leaving) continue;
     auto report = op.reports.find(pod);
     bool ready = report != op.reports.end() && ReadyToRestart(report->second.candidate) &&
-                 static_cast<int>(report->second.candidate.workers.size()) == slots_;
+                 static_cast<int>(report->second.candidate.workers.size()) == job_.slots;
     if (ready) {
       candidates.push_back(report->second.candidate);
     } else {
@@ -216,7 +214,7 @@ void World::Restart(int index, const std::vector<std::string>& pods, bool ask) {
     }
   }
   if (!all || candidates.empty()) return;
-  FinishWith(index, RestartView(op.lineage, EpochOf(op.state.view), candidates, min_pods_));
+  FinishWith(index, RestartView(op.lineage, EpochOf(op.state.view), candidates, job_.min_pods));
 }
 
 }  // namespace ringmaster::membership::sim

@@ -15,10 +15,11 @@ constexpr Micros kStepTime = 25 * kMs;
 
 void World::ToWorkers(int pod, Command command, Epoch epoch) {
   SimPod& self = pods_[pod];
-  self.to_workers = std::max(self.to_workers, now_ + random_.Between(50, 2 * kMs));
-  for (int s = 0; s < slots_; ++s) {
+  self.to_workers = std::max(self.to_workers, events_.now() + random_.Between(50, 2 * kMs));
+  for (int s = 0; s < job_.slots; ++s) {
     if (!self.workers[s].alive) continue;
-    At(self.to_workers, Kind::kToWorker, pod, s, epoch, self.workers[s].incarnation, command);
+    events_.At(self.to_workers, Kind::kToWorker, pod, s, epoch, self.workers[s].incarnation,
+               command);
   }
 }
 
@@ -36,14 +37,14 @@ void World::OnWorkerCommand(const SimEvent& event) {
       worker.armed = epoch;
     }
   } else if (event.command == Command::kView) {
-    const View& view = *Of(epoch).view;
+    const View& view = *truth_.Of(epoch).view;
     bool member = view.FindMember(pods_[event.a].uid, pods_[event.a].pod.incarnation) >= 0 ||
                   options_.without.Has(Clause::kIncarnationMatches);
     int rank = member ? view.FindRank(pods_[event.a].uid, event.b, worker.incarnation) : -1;
     if (epoch < worker.newest) {
       if (rank < 0) return;  // the worker is not in it, so it ignores this older view
-      Fail("I1: a worker of " + pods_[event.a].uid + " is given view " + EpochText(epoch) +
-           " after " + EpochText(worker.newest));
+      journal_.Fail("I1: a worker of " + pods_[event.a].uid + " is given view " + EpochText(epoch) +
+                    " after " + EpochText(worker.newest));
       return;
     }
     bool first = epoch > worker.newest;
@@ -60,8 +61,8 @@ void World::OnWorkerCommand(const SimEvent& event) {
       if (EpochNumber(epoch) == 1 && view.reason == Reason::kBootstrap)
         BootstrapWorker(view, &worker);
       worker.used = true;
-      if (!std::exchange(Of(epoch).step_pending, true)) {
-        At(now_ + kStepTime, Kind::kStep, 0, 0, epoch);
+      if (!std::exchange(truth_.Of(epoch).step_pending, true)) {
+        events_.After(kStepTime, Kind::kStep, 0, 0, epoch);
       }
     }
   }
@@ -71,10 +72,10 @@ void World::OnWorkerCommand(const SimEvent& event) {
 
 void World::SendFromWorker(int pod, int slot, Command command, Epoch epoch) {
   SimPod& self = pods_[pod];
-  self.from_workers = std::max(self.from_workers, now_ + random_.Between(50, 2 * kMs));
+  self.from_workers = std::max(self.from_workers, events_.now() + random_.Between(50, 2 * kMs));
   // A message to a sidecar that dies meanwhile is lost with its socket.
   std::uint64_t sender = self.workers[slot].incarnation << 32 | self.life;
-  At(self.from_workers, Kind::kFromWorker, pod, slot, epoch, sender, command);
+  events_.At(self.from_workers, Kind::kFromWorker, pod, slot, epoch, sender, command);
 }
 
 void World::OnWorkerMessage(const SimEvent& event) {
@@ -93,7 +94,7 @@ void World::OnWorkerMessage(const SimEvent& event) {
 
 void World::WorkersSeen(int pod) {
   WorkersChanged changed;
-  for (int s = 0; s < slots_; ++s) {
+  for (int s = 0; s < job_.slots; ++s) {
     const SimWorker& worker = pods_[pod].workers[s];
     if (!worker.alive) continue;
     changed.workers.push_back(
@@ -119,8 +120,8 @@ void World::CheckBoundary(int pod) {
   SimPod& self = pods_[pod];
   Epoch epoch = self.arm_wanted;
   if (epoch == 0) return;
-  const View& view = *Of(epoch).view;
-  for (int s = 0; s < slots_; ++s) {
+  const View& view = *truth_.Of(epoch).view;
+  for (int s = 0; s < job_.slots; ++s) {
     const SimWorker& worker = self.workers[s];
     bool ranked = worker.alive && view.FindRank(self.uid, s, worker.incarnation) >= 0;
     if (ranked && worker.boundary != epoch) return;
@@ -134,8 +135,8 @@ void World::CheckBoundary(int pod) {
 // The first view of the job, or of a lineage that begins from the checkpoint.
 void World::BootstrapWorker(const View& view, SimWorker* worker) {
   if (worker->used) {
-    Fail("I5: in " + EpochText(view.epoch) +
-         " a worker that has been in a view is taken for a fresh one");
+    journal_.Fail("I5: in " + EpochText(view.epoch) +
+                  " a worker that has been in a view is taken for a fresh one");
   }
   worker->holds = true;
   worker->step = 0;
@@ -147,9 +148,9 @@ void World::KillWorker(int pod, int slot) {
   SimWorker& worker = self.workers[slot];
   if (!worker.alive) return;
   worker.alive = false;
-  Trace([&] { return self.uid + " worker " + std::to_string(slot) + " dies"; });
-  if (self.up) At(now_ + random_.Between(50, 3 * kMs), Kind::kWorkersSeen, pod, 0, self.life);
-  At(now_ + random_.Between(1 * kMs, 600 * kMs), Kind::kStartWorker, pod, slot);
+  journal_.Trace([&] { return self.uid + " worker " + std::to_string(slot) + " dies"; });
+  if (self.up) events_.After(random_.Between(50, 3 * kMs), Kind::kWorkersSeen, pod, 0, self.life);
+  events_.After(random_.Between(1 * kMs, 600 * kMs), Kind::kStartWorker, pod, slot);
 }
 
 void World::StartWorker(int pod, int slot) {
@@ -160,14 +161,14 @@ void World::StartWorker(int pod, int slot) {
   worker = SimWorker{};
   worker.incarnation = incarnation;
   worker.ready = true;
-  Trace([&] { return self.uid + " worker " + std::to_string(slot) + " starts"; });
-  if (self.up) At(now_ + random_.Between(50, 3 * kMs), Kind::kWorkersSeen, pod, 0, self.life);
+  journal_.Trace([&] { return self.uid + " worker " + std::to_string(slot) + " starts"; });
+  if (self.up) events_.After(random_.Between(50, 3 * kMs), Kind::kWorkersSeen, pod, 0, self.life);
 }
 
 // ---- Training
 
 void World::TryStep(Epoch epoch) {
-  const ViewPtr decided = Of(epoch).view;
+  const ViewPtr decided = truth_.Of(epoch).view;
   const View& view = *decided;
   std::vector<SimWorker*> workers;
   bool all = true, any = false;
@@ -179,60 +180,62 @@ void World::TryStep(Epoch epoch) {
               worker.stopped < epoch;
     any = any || in;
     if (first < 0) first = pod;
-    all = all && in && worker.boundary != epoch && pods_[pod].paused_until <= now_ &&
-          Connected(first, pod);
+    all = all && in && worker.boundary != epoch && pods_[pod].paused_until <= events_.now() &&
+          network_.Connected(first, pod);
     workers.push_back(&worker);
   }
   if (all) CompleteStep(view, workers);
-  Of(epoch).step_pending = any;
-  if (any && violation_.empty()) {
-    At(now_ + kStepTime + random_.Below(kStepTime), Kind::kStep, 0, 0, epoch);
+  truth_.Of(epoch).step_pending = any;
+  if (any && !journal_.failed()) {
+    events_.After(kStepTime + random_.Below(kStepTime), Kind::kStep, 0, 0, epoch);
   }
 }
 
 void World::CompleteStep(const View& view, const std::vector<SimWorker*>& workers) {
-  Trace([&] { return "step " + std::to_string(step_ + 1) + " in " + EpochText(view.epoch); });
-  if (Of(view.epoch + 1).view) {
-    Fail("I3: view " + EpochText(view.epoch) + " completes a step after its successor was decided");
+  journal_.Trace(
+      [&] { return "step " + std::to_string(truth_.step() + 1) + " in " + EpochText(view.epoch); });
+  if (truth_.Of(view.epoch + 1).view) {
+    journal_.Fail("I3: view " + EpochText(view.epoch) +
+                  " completes a step after its successor was decided");
   }
-  if (EpochLineage(view.epoch) < EpochLineage(newest_->epoch)) {
-    Fail("I3: view " + EpochText(view.epoch) + " completes a step after " +
-         EpochText(newest_->epoch) + " was decided");
+  if (EpochLineage(view.epoch) < EpochLineage(truth_.newest()->epoch)) {
+    journal_.Fail("I3: view " + EpochText(view.epoch) + " completes a step after " +
+                  EpochText(truth_.newest()->epoch) + " was decided");
   }
-  if (view.epoch < trained_) {
-    Fail("I3: view " + EpochText(view.epoch) + " completes a step after " + EpochText(trained_));
+  if (view.epoch < truth_.trained()) {
+    journal_.Fail("I3: view " + EpochText(view.epoch) + " completes a step after " +
+                  EpochText(truth_.trained()));
   }
   bool holder = false;
   for (SimWorker* worker : workers) {
     if (!worker->holds) continue;
     holder = true;
-    if (worker->step != step_ || worker->hash != hash_) {
-      Fail("I5: in view " + EpochText(view.epoch) + " a survivor has step " +
-           std::to_string(worker->step) + " of " + std::to_string(step_));
+    if (worker->step != truth_.step() || worker->hash != truth_.hash()) {
+      journal_.Fail("I5: in view " + EpochText(view.epoch) + " a survivor has step " +
+                    std::to_string(worker->step) + " of " + std::to_string(truth_.step()));
     }
   }
   if (!holder) {
     for (const SimPod& pod : pods_) {
       for (const SimWorker& worker : pod.workers) {
-        if (worker.alive && worker.holds && worker.step == step_) {
-          Fail("I5: view " + EpochText(view.epoch) + " trains and nobody in it holds the state, " +
-               "but " + pod.uid + " does");
+        if (worker.alive && worker.holds && worker.step == truth_.step()) {
+          journal_.Fail("I5: view " + EpochText(view.epoch) +
+                        " trains and nobody in it holds the state, " + "but " + pod.uid + " does");
         }
       }
     }
   }
-  trained_ = view.epoch;
-  ++coverage_.steps;
-  hash_ = (hash_ + view.epoch) * 0x9E3779B97F4A7C15ull + static_cast<std::uint64_t>(++step_);
-  Decided& decided = Of(view.epoch);
+  truth_.CompleteStep(view.epoch);
+  ++journal_.coverage().steps;
+  Decided& decided = truth_.Of(view.epoch);
   bool first = !std::exchange(decided.ran, true);
-  decided.last_step = now_;
+  decided.last_step = events_.now();
   bool armed = std::all_of(workers.begin(), workers.end(),
                            [&](const SimWorker* w) { return w->armed == view.epoch; });
   for (std::size_t r = 0; r < workers.size(); ++r) {
     SimWorker& worker = *workers[r];
-    worker.step = step_;
-    worker.hash = hash_;
+    worker.step = truth_.step();
+    worker.hash = truth_.hash();
     worker.holds = true;
     int pod = IndexOf(view.pods[view.ranks[r].pod].uid);
     int slot = static_cast<int>(view.ranks[r].slot);
