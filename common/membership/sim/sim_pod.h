@@ -9,6 +9,7 @@
 
 #include "common/membership/member.h"
 #include "common/membership/sim/event_queue.h"
+#include "common/membership/sim/random.h"
 
 namespace ringmaster::membership::sim {
 
@@ -19,6 +20,12 @@ inline int IndexOf(const std::string& uid) {
   for (std::size_t i = 1; i < uid.size(); ++i) index = index * 10 + (uid[i] - '0');
   return index;
 }
+
+// How many pods the job wants, and how many workers are in each.
+struct JobSize {
+  int slots = 1, wanted = 1;
+  std::uint32_t min_pods = 1;
+};
 
 struct SimWorker {
   std::uint64_t incarnation = 1;
@@ -58,6 +65,12 @@ struct SimPod {
   Micros to_workers = 0, from_workers = 0;
   Micros timer = -1;
   std::vector<Micros> heard;
+
+  bool ProvenDead(Micros now) const { return proven_at >= 0 && proven_at <= now; }
+  // Draws whether and when there is a proof that the pod is dead. `chance`: per thousand.
+  void ProveLater(int chance, Micros now, Random* random) {
+    if (random->Chance(chance)) proven_at = now + random->Below(3000 * kMs);
+  }
 };
 
 }  // namespace ringmaster::membership::sim
