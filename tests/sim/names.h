@@ -1,9 +1,12 @@
-// The names of pods: their uids are made of their numbers, so each is found by the other.
+// The names of the simulated job and its pods. Uids of pods are made of their numbers, so each is
+// found by the other.
 #pragma once
 
 #include <string>
 
 namespace ringmaster::app::sim {
+
+inline constexpr char kJobName[] = "job";
 
 inline std::string UidOf(int pod) { return "u" + std::to_string(pod); }
 inline int IndexOf(const std::string& uid) { return std::stoi(uid.substr(1)); }

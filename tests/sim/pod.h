@@ -23,6 +23,16 @@
 
 namespace ringmaster::app::sim {
 
+// Does work in the sidecar of the pod that has this life. It is dropped where that is gone by then.
+using AgentPost =
+    std::function<void(int pod, std::uint32_t life, std::function<void(Agent&)> work)>;
+
+// How many pods the job wants, and what is in each.
+struct JobSize {
+  int slots = 1, standbys = 0, wanted = 1;
+  std::uint32_t min_pods = 1;
+};
+
 struct Child {
   int slot = -1;
   std::uint64_t incarnation = 0, standby_incarnation = 0;

@@ -89,4 +89,12 @@ struct Worker {
 
 using WorkerPtr = std::shared_ptr<Worker>;
 
+// It lives, and has not given this view up. `worker` may be null.
+inline bool InView(const WorkerPtr& worker, Epoch epoch) {
+  return worker != nullptr && worker->alive && worker->epoch == epoch &&
+         worker->phase != Phase::kNoView;
+}
+// What it gives to the next call of its ring.
+Given GivenBy(const Worker& worker);
+
 }  // namespace ringmaster::app::sim
