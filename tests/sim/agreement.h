@@ -1,7 +1,7 @@
 // What must hold of the operations of a job (I4, I5): one reduction has one result, a step counts
 // once, and what all ranks of a view have had is never lost.
 //
-// Keeps what has counted. Owner: World. One thread.
+// Keeps what has counted. Owner: Invariants. One thread.
 #pragma once
 
 #include <cstdint>

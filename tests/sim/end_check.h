@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/sim/decided_views.h"
+#include "tests/sim/fault_plan.h"
 #include "tests/sim/journal.h"
 #include "tests/sim/kubelets.h"
 #include "tests/sim/pod.h"
@@ -20,26 +21,32 @@ class EndCheck {
  public:
   // All of them outlive it.
   struct Parts {
-    const Timeline& time;
+    Timeline& time;
     Journal& journal;
     const Pods& pods;
     DecidedViews& views;
     const Script& script;
+    const FaultPlan& plan;
     const JobSize& job;
     const Kubelets& kubelets;
   };
   explicit EndCheck(const Parts& parts) : parts_(parts) {}
 
+  // Looks now and then, once faults are over, until all is as it must be or it has taken too long.
+  void Begin();
+  bool over() const { return over_; }
+
+ private:
+  void Look();
   // False: *why says what is missing.
   bool Healthy(std::string* why);
+  bool PodHealthy(const SimPod& pod, std::string* why);
+  bool JobHealthy(std::string* why);
   // Writes down how everything stands, for people.
   void TraceEnd();
 
- private:
-  bool PodHealthy(const SimPod& pod, std::string* why);
-  bool JobHealthy(std::string* why);
-
   const Parts parts_;
+  bool over_ = false;  // the schedule has come to a good end
 };
 
 }  // namespace ringmaster::app::sim

@@ -63,7 +63,7 @@ void Invariants::CheckTorn(const membership::View& view, const membership::View&
 void Invariants::BeginLineage(const membership::View& view) {
   const bool restart = view.reason == membership::Reason::kBootstrap;
   std::int64_t step = 0;
-  std::uint64_t lowest = restart ? 0 : parts_.agreement.final_number();
+  std::uint64_t lowest = restart ? 0 : agreement_.final_number();
   for (const WorkerPtr& worker : parts_.pods.RanksOf(view)) {
     if (restart || worker == nullptr || !worker->holds) continue;
     step = std::max(step, worker->step);
@@ -81,7 +81,7 @@ void Invariants::BeginLineage(const membership::View& view) {
                             " lives and holds step " + std::to_string(worker.step));
     }
   }
-  parts_.agreement.BeginLineage(lowest);
+  agreement_.BeginLineage(lowest);
 }
 
 // ---- What a pod promises
@@ -95,7 +95,7 @@ bool Invariants::MayUse(const Worker& worker, Epoch epoch) const {
   // A view whose successor is decided completes no step, whatever its workers do.
   if (worker.phase != Phase::kNoView && worker.epoch <= epoch && !parts_.views.IsOver(worker.epoch))
     return true;
-  const Stream* stream = parts_.streams.Find(worker.stream);
+  const Stream* stream = parts_.pods.streams().Find(worker.stream);
   if (stream == nullptr) return false;
   return std::any_of(stream->views.begin(), stream->views.end(), [&](Epoch view) {
     return view <= epoch && view > worker.stopped && view > worker.epoch &&
@@ -133,7 +133,7 @@ void Invariants::CheckPromise(int index, const membership::PersistentState& stat
 
 void Invariants::CheckVote(const Stage& stage, const membership::View& view) {
   const Given& first = stage.given.front();
-  for (const Given& given : stage.given) parts_.agreement.CheckSame(first, given, view.epoch);
+  for (const Given& given : stage.given) agreement_.CheckSame(first, given, view.epoch);
   const std::vector<WorkerPtr> ranks = parts_.pods.RanksOf(view);
   const bool ends = parts_.script.AsksForEnd(first.done);
   // One that has given its part and left the view since takes part in nothing that comes after: the
@@ -142,7 +142,7 @@ void Invariants::CheckVote(const Stage& stage, const membership::View& view) {
     return InView(worker, view.epoch) && worker->phase != Phase::kBroken;
   });
   if (all) CheckOver(view);
-  parts_.agreement.CheckFinal(first, view.epoch, all);
+  agreement_.CheckFinal(first, view.epoch, all);
   if (!ends) return;
   parts_.views.Of(view.epoch).last_step = parts_.time.now();
   ++parts_.journal.coverage().steps;

@@ -13,7 +13,6 @@
 #include "tests/sim/journal.h"
 #include "tests/sim/pods.h"
 #include "tests/sim/script.h"
-#include "tests/sim/stream_table.h"
 #include "tests/sim/timeline.h"
 
 namespace ringmaster::app::sim {
@@ -26,11 +25,17 @@ class Invariants {
     Journal& journal;
     const Pods& pods;
     DecidedViews& views;
-    const StreamTable& streams;
     const Script& script;
-    Agreement& agreement;
   };
-  explicit Invariants(const Parts& parts) : parts_(parts) {}
+  explicit Invariants(const Parts& parts)
+      : parts_(parts), agreement_(&parts_.journal, &parts_.script, [this](const Given& given) {
+          return parts_.pods.Find(given.pod, given.slot, given.incarnation);
+        }) {}
+  Invariants(const Invariants&) = delete;
+  Invariants& operator=(const Invariants&) = delete;
+
+  // What must hold of operations.
+  Agreement& agreement() { return agreement_; }
 
   // Somebody takes this view as decided.
   void Announce(const ViewPtr& view);
@@ -48,6 +53,7 @@ class Invariants {
   void CheckOver(const membership::View& view);
 
   const Parts parts_;
+  Agreement agreement_;
 };
 
 }  // namespace ringmaster::app::sim

@@ -13,17 +13,17 @@ std::uint64_t Links::Open(int index, const WorkerPtr& worker) {
   stream.pod = index;
   stream.life = pod.life;
   stream.worker = worker;
-  return parts_.streams.Open(std::move(stream));
+  return parts_.pods.streams().Open(std::move(stream));
 }
 
 void Links::SendToSidecar(std::uint64_t id, json frame) {
-  Stream* stream = parts_.streams.Find(id);
+  Stream* stream = parts_.pods.streams().Find(id);
   if (stream == nullptr || !stream->to_sidecar_open) return;
   stream->to_sidecar = std::max(stream->to_sidecar, parts_.time.now() + parts_.network.LinkDelay());
   const bool launcher = stream->worker == nullptr;
   auto sent = std::make_shared<const json>(std::move(frame));
   parts_.time.At(stream->to_sidecar, [this, id, launcher, sent = std::move(sent)] {
-    const Stream* still = parts_.streams.Find(id);
+    const Stream* still = parts_.pods.streams().Find(id);
     if (still == nullptr) return;
     parts_.to_agent(still->pod, still->life, [id, launcher, sent](Agent& agent) {
       if ((*sent)["t"] == "hello") {
@@ -37,12 +37,12 @@ void Links::SendToSidecar(std::uint64_t id, json frame) {
 
 // All that the process has written is read before the end.
 void Links::CloseByProcess(std::uint64_t id) {
-  Stream* stream = parts_.streams.Find(id);
+  Stream* stream = parts_.pods.streams().Find(id);
   if (stream == nullptr || !std::exchange(stream->to_sidecar_open, false)) return;
   stream->to_process_open = false;
   const Micros at = std::max(stream->to_sidecar, parts_.time.now() + parts_.network.LinkDelay());
   parts_.time.At(at, [this, id] {
-    const std::optional<Stream> closed = parts_.streams.Close(id);
+    const std::optional<Stream> closed = parts_.pods.streams().Close(id);
     if (!closed) return;
     parts_.to_agent(closed->pod, closed->life,
                     [id](Agent& agent) { agent.workers().OnClosed(id); });
@@ -50,12 +50,12 @@ void Links::CloseByProcess(std::uint64_t id) {
 }
 
 void Links::CloseAllOf(int pod) {
-  for (const std::uint64_t id : parts_.streams.OfPod(pod)) CloseBySidecar(id);
+  for (const std::uint64_t id : parts_.pods.streams().OfPod(pod)) CloseBySidecar(id);
 }
 
 // What is under way in either direction is lost.
 void Links::CloseBySidecar(std::uint64_t id) {
-  const std::optional<Stream> closed = parts_.streams.Close(id);
+  const std::optional<Stream> closed = parts_.pods.streams().Close(id);
   if (!closed) return;
   parts_.to_agent(closed->pod, closed->life, [id](Agent& agent) { agent.workers().OnClosed(id); });
   if (!closed->to_process_open) return;
@@ -66,7 +66,7 @@ void Links::CloseBySidecar(std::uint64_t id) {
       });
 }
 void Links::SendToProcess(int index, std::uint64_t id, const json& frame) {
-  Stream* stream = parts_.streams.Find(id);
+  Stream* stream = parts_.pods.streams().Find(id);
   if (stream == nullptr || !stream->to_process_open) return;
   stream->to_process = std::max(stream->to_process, parts_.time.now() + parts_.network.LinkDelay());
   const Epoch view = frame["t"] == "view" && frame["self"].get<int>() >= 0
@@ -75,12 +75,12 @@ void Links::SendToProcess(int index, std::uint64_t id, const json& frame) {
   if (view != 0) stream->views.insert(view);
   parts_.time.At(stream->to_process,
                  [this, index, id, sent = std::make_shared<const json>(frame), view] {
-                   const Stream* open = parts_.streams.Find(id);
+                   const Stream* open = parts_.pods.streams().Find(id);
                    if (open == nullptr || !open->to_process_open) return;
                    const WorkerPtr worker = open->worker;
                    if (worker == nullptr) return parts_.launcher_frame(index, *sent);
                    parts_.pods.ToWorker(worker, [this, worker, id, sent, view] {
-                     if (Stream* still = parts_.streams.Find(id)) still->Arrived(view);
+                     if (Stream* still = parts_.pods.streams().Find(id)) still->Arrived(view);
                      parts_.worker_frame(worker, id, *sent);
                    });
                  });

@@ -10,7 +10,6 @@
 
 #include "tests/sim/network.h"
 #include "tests/sim/pods.h"
-#include "tests/sim/stream_table.h"
 #include "tests/sim/timeline.h"
 #include "tests/sim/worker.h"
 
@@ -23,7 +22,6 @@ class Links {
     Timeline& time;
     Network& network;
     Pods& pods;
-    StreamTable& streams;
     AgentPost to_agent;  // does work in a sidecar, unless that is gone
     std::function<void(int pod, const json& frame)> launcher_frame;
     std::function<void(int pod, std::uint64_t stream)> launcher_closed;

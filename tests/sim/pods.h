@@ -4,6 +4,7 @@
 // Owner: World. One thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,6 +13,7 @@
 
 #include "tests/sim/names.h"
 #include "tests/sim/pod.h"
+#include "tests/sim/stream_table.h"
 #include "tests/sim/timeline.h"
 #include "tests/sim/worker.h"
 
@@ -39,6 +41,10 @@ class Pods {
     return pods_[static_cast<std::size_t>(pod)]->agent != nullptr && !Asleep(*(*this)[pod]);
   }
 
+  // The connections of their processes to their sidecars.
+  StreamTable& streams() { return streams_; }
+  const StreamTable& streams() const { return streams_; }
+
   // ---- Their processes
   std::int64_t NextPid() { return next_pid_++; }
   // Null: there is none.
@@ -53,6 +59,7 @@ class Pods {
  private:
   const Timeline* const time_;
   std::vector<std::unique_ptr<SimPod>> pods_;
+  StreamTable streams_;
   std::int64_t next_pid_ = 1000;
 };
 

@@ -92,7 +92,7 @@ void Recovery::Activate(const WorkerPtr& worker) {
   const membership::View& view = *worker->view;
   Ring& ring = parts_.views.Of(worker->epoch).ring;
   const Given given = GivenBy(*worker);
-  if (ring.start) parts_.agreement.CheckSame(*ring.start, given, view.epoch);
+  if (ring.start) parts_.invariants.agreement().CheckSame(*ring.start, given, view.epoch);
   if (!ring.start) ring.start = given;
   worker->call = Call::kVote;
   worker->detached = worker->busy = false;

@@ -9,8 +9,8 @@
 #include <functional>
 #include <vector>
 
-#include "tests/sim/agreement.h"
 #include "tests/sim/decided_views.h"
+#include "tests/sim/invariants.h"
 #include "tests/sim/journal.h"
 #include "tests/sim/pods.h"
 #include "tests/sim/ring.h"
@@ -27,7 +27,7 @@ class Recovery {
     Journal& journal;
     const Pods& pods;
     DecidedViews& views;
-    Agreement& agreement;
+    Invariants& invariants;
     std::function<void(const WorkerPtr&, const engine::Retained& result)> publish;  // to the script
     std::function<void(const WorkerPtr&)> reach_boundary;
   };

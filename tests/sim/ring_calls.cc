@@ -246,7 +246,7 @@ void RingCalls::Reduce(Stage* stage, const membership::View& view) {
   stage->result = BufferOf(value);
   const std::string origin = "made in " + membership::EpochText(view.epoch) + " of" + givers;
   parts_.journal.coverage().repeated +=
-      parts_.agreement.Reduced(stage->number, value, origin) ? 1 : 0;
+      parts_.invariants.agreement().Reduced(stage->number, value, origin) ? 1 : 0;
   parts_.journal.Trace([&] { return "operation " + std::to_string(stage->number) + " " + origin; });
 }
 

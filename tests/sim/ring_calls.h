@@ -7,7 +7,6 @@
 
 #include <vector>
 
-#include "tests/sim/agreement.h"
 #include "tests/sim/decided_views.h"
 #include "tests/sim/fault_plan.h"
 #include "tests/sim/invariants.h"
@@ -32,7 +31,6 @@ class RingCalls {
     Journal& journal;
     const Network& network;
     const Script& script;
-    Agreement& agreement;
     FaultPlan& plan;
     DecidedViews& views;
     Pods& pods;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/membership/state_json.h"
+#include "sidecar/health/metrics.h"
 
 namespace ringmaster::app::sim {
 namespace {
@@ -11,6 +12,14 @@ namespace {
 constexpr int kWakesInVain = 3;
 
 }  // namespace
+
+Sidecars::Sidecars(Parts parts)
+    : parts_(std::move(parts)), metrics_(std::make_unique<health::Metrics>("ns", "job", "pod")) {}
+
+// Agents use what is here.
+Sidecars::~Sidecars() {
+  for (const auto& pod : parts_.pods) pod->agent.reset();
+}
 
 void Sidecars::Start(int index) {
   SimPod& pod = *parts_.pods[index];
@@ -49,7 +58,7 @@ void Sidecars::Start(int index) {
   pod.news = membership::EpochOf(state.view);
   parts_.sessions.Open(index);
   pod.agent =
-      std::make_unique<Agent>(options, self, std::move(state), Outputs(index), &parts_.metrics);
+      std::make_unique<Agent>(options, self, std::move(state), Outputs(index), metrics_.get());
   Call(index, [](Agent& agent) { agent.Start(); });
   parts_.time.After(parts_.random.Below(250 * kMs),
                     [this, index, life] { parts_.peers.Beat(index, life); });

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "sidecar/app/agent.h"
@@ -37,7 +38,6 @@ class Sidecars {
     Random& random;
     Timeline& time;
     Journal& journal;
-    health::Metrics& metrics;
     const JobSize& job;
     DecidedViews& views;
     Pods& pods;
@@ -50,7 +50,8 @@ class Sidecars {
     Operators& operators;
     std::function<void(int pod, const std::string& why)> kill_pod;
   };
-  explicit Sidecars(Parts parts) : parts_(std::move(parts)) {}
+  explicit Sidecars(Parts parts);
+  ~Sidecars();
 
   void Start(int pod);
   void Crash(int pod, const std::string& why);
@@ -70,6 +71,7 @@ class Sidecars {
   OperatorOutputs OperatorOf(int pod);
 
   const Parts parts_;
+  const std::unique_ptr<health::Metrics> metrics_;  // of all; nobody reads them
 };
 
 }  // namespace ringmaster::app::sim

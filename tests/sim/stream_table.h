@@ -1,6 +1,6 @@
 // The connections of processes to the sidecars of their pods.
 //
-// Owner: World. Plain data of one schedule; one thread.
+// Owner: Pods. Plain data of one schedule; one thread.
 #pragma once
 
 #include <cstdint>
