@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "sidecar/app/agent.h"
 #include "tests/sim/journal.h"

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <tl/expected.hpp>
+#include <utility>
 
 #include "common/membership/view.h"
 #include "sidecar/app/agent.h"

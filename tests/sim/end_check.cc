@@ -11,6 +11,24 @@ constexpr Micros kPatience = 60 * kSecond;
 
 }  // namespace
 
+void EndCheck::Begin() {
+  parts_.time.After(kSecond, [this] { Look(); });
+}
+
+void EndCheck::Look() {
+  std::string why;
+  const ViewPtr newest = parts_.views.newest();
+  if (Healthy(&why)) {
+    over_ = true;
+  } else if (parts_.time.now() > *parts_.plan.healed_at() + kPatience) {
+    TraceEnd();
+    parts_.journal.Fail("liveness: a minute after the last fault " + why + "; newest: " +
+                        (newest == nullptr ? "none" : membership::Describe(*newest)));
+  } else {
+    parts_.time.After(500 * kMs, [this] { Look(); });
+  }
+}
+
 bool EndCheck::PodHealthy(const SimPod& pod, std::string* why) {
   const auto wrong = [&](const std::string& what) {
     *why = pod.uid + " " + what;
@@ -98,24 +116,6 @@ void EndCheck::TraceEnd() {
       }
       return text;
     });
-  }
-}
-
-void EndCheck::Begin() {
-  parts_.time.After(kSecond, [this] { Look(); });
-}
-
-void EndCheck::Look() {
-  std::string why;
-  const ViewPtr newest = parts_.views.newest();
-  if (Healthy(&why)) {
-    over_ = true;
-  } else if (parts_.time.now() > *parts_.plan.healed_at() + kPatience) {
-    TraceEnd();
-    parts_.journal.Fail("liveness: a minute after the last fault " + why + "; newest: " +
-                        (newest == nullptr ? "none" : membership::Describe(*newest)));
-  } else {
-    parts_.time.After(500 * kMs, [this] { Look(); });
   }
 }
 

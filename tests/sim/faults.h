@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <utility>
 
 #include "tests/sim/api_server.h"
 #include "tests/sim/fault_plan.h"

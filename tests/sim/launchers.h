@@ -10,6 +10,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "sidecar/launcher/clock.h"
 #include "sidecar/launcher/exit_policy.h"

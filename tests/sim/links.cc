@@ -65,6 +65,7 @@ void Links::CloseBySidecar(std::uint64_t id) {
         parts_.pods.ToWorker(worker, [this, id, worker] { parts_.worker_closed(worker, id); });
       });
 }
+
 void Links::SendToProcess(int index, std::uint64_t id, const json& frame) {
   Stream* stream = parts_.pods.streams().Find(id);
   if (stream == nullptr || !stream->to_process_open) return;

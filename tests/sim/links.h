@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tests/sim/network.h"
 #include "tests/sim/pods.h"

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "common/membership/member.h"
 #include "operator.pb.h"

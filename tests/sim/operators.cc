@@ -27,16 +27,16 @@ runtime::Clock OperatorClock(const Timeline* time, Random* random) {
 
 void Operators::Start() {
   if (current_ != nullptr) return;
-  parts_.journal->Trace([] { return std::string("an operator starts"); });
+  parts_.journal.Trace([] { return std::string("an operator starts"); });
   ++life_;
   current_ = std::make_unique<OperatorProcess>(
-      std::make_shared<OperatorsApi>(parts_.api, [this] { return FateOfCall(); }),
-      OperatorProcessOptions{.clock = OperatorClock(parts_.time, parts_.random),
-                             .proof_finalizer = parts_.options->proof_finalizer,
-                             .forgets = parts_.options->forgets},
+      std::make_shared<OperatorsApi>(&parts_.api, [this] { return FateOfCall(); }),
+      OperatorProcessOptions{.clock = OperatorClock(&parts_.time, &parts_.random),
+                             .proof_finalizer = parts_.options.proof_finalizer,
+                             .forgets = parts_.options.forgets},
       parts_.send);
   for (const kube::Resource* resource : {&kube::HorovodJobs(), &kube::Pods()}) {
-    for (const ObjectPtr& object : parts_.api->All(*resource))
+    for (const ObjectPtr& object : parts_.api.All(*resource))
       current_->Take(*resource, {kube::WatchEvent::Type::kAdded, *object});
   }
   Wake();
@@ -49,21 +49,20 @@ void Operators::Stop(Micros away, bool overlaps) {
   former_ = std::move(current_);
   ++life_;
   if (former_ == nullptr) return;
-  const Micros longest = parts_.options->at_operators ? 6 * kSecond : 3 * kSecond;
-  const Micros until = overlaps ? parts_.random->Between(0, away + longest) : 0;
-  parts_.time->After(until, [this, former = former_.get()] {
+  const Micros longest = parts_.options.at_operators ? 6 * kSecond : 3 * kSecond;
+  const Micros until = overlaps ? parts_.random.Between(0, away + longest) : 0;
+  parts_.time.After(until, [this, former = former_.get()] {
     if (former_.get() != former) return;
-    if (former->NextLook() && parts_.random->Chance(500)) Look(former);
+    if (former->NextLook() && parts_.random.Chance(500)) Look(former);
     former_.reset();
   });
-  parts_.time->After(away, [this] { Start(); });
+  parts_.time.After(away, [this] { Start(); });
 }
 
 CallFate Operators::FateOfCall() {
-  if (parts_.time->now() >= calls_fail_until_ || !parts_.random->Chance(400))
-    return CallFate::kDone;
-  ++parts_.journal->coverage().calls_failed;
-  return parts_.random->Chance(500) ? CallFate::kRefused : CallFate::kAnswerLost;
+  if (parts_.time.now() >= calls_fail_until_ || !parts_.random.Chance(400)) return CallFate::kDone;
+  ++parts_.journal.coverage().calls_failed;
+  return parts_.random.Chance(500) ? CallFate::kRefused : CallFate::kAnswerLost;
 }
 
 // It is busy with other jobs, too.
@@ -73,13 +72,13 @@ void Operators::Wake() {
   if (!due) return;
   const Micros at =
       std::max<Micros>(
-          parts_.time->now(),
+          parts_.time.now(),
           std::chrono::duration_cast<std::chrono::microseconds>(due->time_since_epoch()).count() +
               1) +
-      parts_.random->Between(kMs, parts_.random->Chance(20) ? kSecond : 20 * kMs);
+      parts_.random.Between(kMs, parts_.random.Chance(20) ? kSecond : 20 * kMs);
   if (look_at_ && *look_at_ <= at) return;
   look_at_ = at;
-  parts_.time->At(at, [this, number = ++look_number_] {
+  parts_.time.At(at, [this, number = ++look_number_] {
     if (number != look_number_) return;
     look_at_.reset();
     if (current_ != nullptr) Look(current_.get());
@@ -89,18 +88,18 @@ void Operators::Wake() {
 
 void Operators::Look(OperatorProcess* process) {
   const auto due = process->NextLook();
-  if (!due || *due > OperatorClock(parts_.time, parts_.random).steady()) return;
-  ++parts_.journal->coverage().looks;
+  if (!due || *due > OperatorClock(&parts_.time, &parts_.random).steady()) return;
+  ++parts_.journal.coverage().looks;
   process->LookAtNext();
 }
 
 void Operators::Tell(const kube::Resource& resource, const Change& change) {
   if (current_ == nullptr) return;
-  Random& random = *parts_.random;
+  Random& random = parts_.random;
   const Micros late = random.Chance(50) ? 900 * kMs : 10 * kMs;
-  const bool stalls = parts_.options->at_operators && random.Chance(30);
-  watch_ = std::max(watch_, parts_.time->now() + random.Between(kMs, stalls ? 6 * kSecond : late));
-  parts_.time->At(watch_, [this, &resource, change, life = life_] {
+  const bool stalls = parts_.options.at_operators && random.Chance(30);
+  watch_ = std::max(watch_, parts_.time.now() + random.Between(kMs, stalls ? 6 * kSecond : late));
+  parts_.time.At(watch_, [this, &resource, change, life = life_] {
     if (life != life_ || current_ == nullptr) return;
     current_->Take(resource, {change.type, *change.object});
     Wake();
@@ -108,7 +107,7 @@ void Operators::Tell(const kube::Resource& resource, const Change& change) {
 }
 
 std::optional<std::string> Operators::AskRecord(const std::string& message) {
-  const bool former = former_ != nullptr && parts_.random->Chance(500);
+  const bool former = former_ != nullptr && parts_.random.Chance(500);
   auto answer = (former ? former_ : current_)->AskRecord(message);
   if (!answer) return std::nullopt;
   return std::move(*answer);
@@ -129,8 +128,8 @@ std::string Operators::Take(std::uint64_t stream, const v1::SidecarReport& repor
 void Operators::LoseStream(std::uint64_t stream, bool at_once) {
   if (current_ == nullptr || stream == 0) return;
   const Micros late =
-      at_once ? parts_.network->LinkDelay() : parts_.random->Between(kSecond, 8 * kSecond);
-  parts_.time->After(late, [this, stream, life = life_] {
+      at_once ? parts_.network.LinkDelay() : parts_.random.Between(kSecond, 8 * kSecond);
+  parts_.time.After(late, [this, stream, life = life_] {
     if (life != life_ || current_ == nullptr) return;
     current_->StreamEnded(stream);
     Wake();

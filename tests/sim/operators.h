@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "operator/runtime/clock.h"
 #include "tests/sim/api_server.h"
@@ -29,12 +30,12 @@ class Operators {
  public:
   // All of them outlive it.
   struct Parts {
-    const Options* options;
-    Timeline* time;
-    Random* random;
-    Network* network;
-    Journal* journal;
-    ApiServer* api;
+    const Options& options;
+    Timeline& time;
+    Random& random;
+    Network& network;
+    Journal& journal;
+    ApiServer& api;
     OperatorProcess::Send send;  // a notice to a sidecar
   };
   explicit Operators(Parts parts) : parts_(std::move(parts)) {}

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "common/membership/member.h"
 #include "tests/sim/network.h"

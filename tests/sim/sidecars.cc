@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/membership/state_json.h"
+#include "common/membership/message_json.h"
 #include "sidecar/health/metrics.h"
 
 namespace ringmaster::app::sim {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tests/sim/fault_plan.h"
 #include "tests/sim/invariants.h"

@@ -26,6 +26,8 @@ World::World(const Options& options)
       journal_(&time_, options_.trace),
       network_(&random_),
       pods_(&time_),
+      invariants_(
+          {.time = time_, .journal = journal_, .pods = pods_, .views = views_, .script = script_}),
       api_(
           OperatorClock(&time_, &random_),
           [this](const kube::Resource& resource, const json&) {
@@ -34,18 +36,16 @@ World::World(const Options& options)
           [this](const kube::Resource& resource, const Change& change) {
             kubelets_.OnApiChange(resource, change);
           }),
-      operators_({.options = &options_,
-                  .time = &time_,
-                  .random = &random_,
-                  .network = &network_,
-                  .journal = &journal_,
-                  .api = &api_,
+      operators_({.options = options_,
+                  .time = time_,
+                  .random = random_,
+                  .network = network_,
+                  .journal = journal_,
+                  .api = api_,
                   .send =
                       [this](std::uint64_t stream, const v1::OperatorNotice& notice) {
                         processes_.sessions().SendNotice(stream, notice);
                       }}),
-      invariants_(
-          {.time = time_, .journal = journal_, .pods = pods_, .views = views_, .script = script_}),
       processes_(
           {.options = options_,
            .random = random_,
