@@ -3,7 +3,6 @@
 #include <algorithm>
 
 namespace ringmaster::membership::sim {
-
 namespace {
 
 constexpr std::uint64_t kTooManyEvents = 2'000'000;
@@ -11,6 +10,19 @@ constexpr std::uint64_t kTooManyEvents = 2'000'000;
 Profile DrawProfile(const Options& options, Random* random) {
   if (options.profile != Profile::kCount) return options.profile;
   return static_cast<Profile>(random->Chance(500) ? 0 : random->Below(6));
+}
+
+int DrawMembers(Random* random) {
+  std::int64_t roll = random->Below(1000);
+  if (roll < 40) return 1;
+  if (roll < 280) return 2;
+  if (roll < 480) return 3;
+  if (roll < 690) return 4;
+  if (roll < 820) return 5;
+  if (roll < 890) return 6;
+  if (roll < 950) return 7;
+  if (roll < 985) return static_cast<int>(random->Between(8, 12));
+  return static_cast<int>(random->Between(13, 64));
 }
 
 }  // namespace
@@ -86,23 +98,6 @@ Outcome World::Run() {
   }
   return journal_.outcome();
 }
-
-namespace {
-
-int DrawMembers(Random* random) {
-  std::int64_t roll = random->Below(1000);
-  if (roll < 40) return 1;
-  if (roll < 280) return 2;
-  if (roll < 480) return 3;
-  if (roll < 690) return 4;
-  if (roll < 820) return 5;
-  if (roll < 890) return 6;
-  if (roll < 950) return 7;
-  if (roll < 985) return static_cast<int>(random->Between(8, 12));
-  return static_cast<int>(random->Between(13, 64));
-}
-
-}  // namespace
 
 void World::Bootstrap() {
   int members = options_.members > 0 ? options_.members : DrawMembers(&random_);
