@@ -15,6 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "collectives/communicator/peer_dialer.h"
+#include "collectives/communicator/peer_probes.h"
+#include "collectives/communicator/shared_arenas.h"
 #include "collectives/transport/endpoint.h"
 #include "collectives/transport/handshake.h"
 #include "collectives/transport/liveness_monitor.h"
@@ -33,62 +36,36 @@ class Bootstrap {
   const std::vector<uint32_t>& groups() const { return groups_; }
   // By rank: the arena of each rank that this one has mapped, its own included; null for the
   // others.
-  const std::vector<std::shared_ptr<transport::ArenaMap>>& maps() const { return maps_; }
+  const std::vector<std::shared_ptr<transport::ArenaMap>>& maps() const { return arenas_.maps(); }
 
  private:
-  // kAsked: this rank waits for the peer's proof. kAnswered: it waits for the peer's reply, which
-  // comes when the peer builds the view, too.
-  enum class State { kAbsent, kDialing, kAsked, kAnswered, kReady };
   struct Peer {
-    State state = State::kAbsent;
-    bool dial = false;  // this rank dials the peer; otherwise the peer dials this rank
-    bool use_unix = false;
-    transport::UniqueFd fd;
-    transport::UniqueFd arena;
-    std::optional<transport::DialerHandshake> handshake;
-    std::optional<transport::StreamKeys> keys;
-    transport::HelloReply reply;
-    size_t got = 0;                           // bytes of `reply` received so far
-    transport::Clock::time_point not_before;  // of the next attempt
-    std::string trouble;  // why the last attempt failed; for the message of a timeout
+    std::optional<PeerDialer> dialer;  // no value: the peer dials this rank
+    bool ready = false;
+    std::string trouble;  // of one that dials: why its arena can't be mapped
   };
 
+  int size() const { return static_cast<int>(peers_.size()); }
+  Peer& PeerOf(int rank) { return peers_[static_cast<size_t>(rank)]; }
   Status ConnectAll();
-  Status Dial(int rank);
-  Status SendHello(int rank);
-  // The descriptor of the own arena if the peer is to map it, else -1.
-  int ArenaFor(const Peer& peer) const;
-  Status ReadChallenge(int rank);
-  Status ReadReply(int rank);
-  Status OnClosed(int rank);
-  Status HandleReply(int rank);
-  Status TakeArrivals();
+  void Ready(int rank, std::unique_ptr<transport::Connection> connection);
+  void TakeArrivals();
   void Welcome(transport::Arrival arrival);
   Status WaitForEvents();
   Status LookForTheDead();
-  bool MayLive(int rank) const;
   Status LookForNewerEpoch();
-  Status Lost(int rank, const std::string& why);
-  // Maps the arena of that rank. If that fails the two ranks talk over a stream.
-  void MapArena(int rank, const transport::UniqueFd& arena, uint64_t id, size_t bytes);
-  void TryAgain(int rank, const std::string& why,
-                std::chrono::milliseconds pause = std::chrono::milliseconds(5));
-  void Ready(int rank);
-  Status TimeoutStatus() const;
+  Status TimeoutStatus();
 
-  transport::EndpointImpl* const endpoint_;
+  transport::Listener& listener_;
   const CommunicatorOptions& options_;
   transport::LivenessMonitor* const liveness_;
-  const bool shm_;
-  const int size_;
   const transport::Clock::time_point deadline_;
   const transport::RingCredentials credentials_;
 
+  SharedArenas arenas_;
+  PeerProbes probes_;
   std::vector<Peer> peers_;
-  int missing_ = 0;  // peers that are not kReady yet
-  transport::Clock::time_point next_probe_;
-  int probe_turn_ = 0;
-  std::vector<std::shared_ptr<transport::ArenaMap>> maps_;
+  int missing_ = 0;  // peers that are not ready yet
   std::vector<uint32_t> groups_;
 };
 

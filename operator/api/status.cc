@@ -2,20 +2,16 @@
 // must not make the rest unreadable.
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "common/fields/fields.h"
+#include "common/fields/int.h"
 #include "common/membership/view.h"
 #include "operator/api/horovod_job.h"
 
 namespace ringmaster::api {
 namespace {
 
-// A number that does not fit counts as absent.
-int Int(const Json& object, const char* name) {
-  const std::int64_t number = fields::Integer(object, name);
-  return std::in_range<int>(number) ? static_cast<int>(number) : 0;
-}
+using fields::Int;
 
 Json ConditionToJson(const Condition& condition) {
   Json json;

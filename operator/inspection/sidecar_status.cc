@@ -5,12 +5,14 @@
 #include <utility>
 
 #include "common/fields/fields.h"
+#include "common/fields/int.h"
 #include "common/plain_text/plain_text.h"
-#include "operator/inspection/sidecar_fields.h"
+#include "operator/inspection/answer_limits.h"
 
 namespace ringmaster::inspection {
 namespace {
 
+using fields::Int;
 using Json = nlohmann::json;
 
 // Limits for a sidecar's answer, because a tenant's pod may answer anything. Real answers are

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "sidecar/launcher/exit_policy.h"
 #include "sidecar/launcher/frames.h"
 #include "sidecar/launcher/log.h"
 
@@ -23,26 +24,24 @@ constexpr seconds kUntilFinish{10};
 
 }  // namespace
 
-ForeignSlots::ForeignSlots(Parts parts) : parts_(std::move(parts)) {
+ForeignSlots::ForeignSlots(PodParts parts) : parts_(std::move(parts)) {
   seats_.resize(static_cast<size_t>(parts_.options->slots));
 }
 
-bool ForeignSlots::Begin() {
+void ForeignSlots::Begin() {
   for (size_t slot = 0; slot < seats_.size(); ++slot) {
     Seat& seat = seats_[slot];
     seat.slot = static_cast<int>(slot);
     seat.port = std::make_unique<ReservedPort>(parts_.options->bind);
     if (seat.port->address().empty()) {
       LogError("no address for a process", {{"why", seat.port->error()}});
-      parts_.fail(1, seat.port->error());
-      return false;
+      return parts_.fail(1, seat.port->error());
     }
     const uint64_t incarnation = ++(*parts_.slots)[seat.slot].incarnation;
     seat.stand_in = std::make_unique<StandIn>(
         StandIn::Place{parts_.options->socket, seat.port->address(), seat.slot}, incarnation,
         EventsOf(&seat));
   }
-  return true;
 }
 
 StandIn::Events ForeignSlots::EventsOf(Seat* seat) {

@@ -11,19 +11,15 @@
 #include <poll.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "sidecar/launcher/children.h"
-#include "sidecar/launcher/exit_policy.h"
-#include "sidecar/launcher/link.h"
-#include "sidecar/launcher/options.h"
+#include "sidecar/launcher/clock.h"
+#include "sidecar/launcher/pod_parts.h"
 #include "sidecar/launcher/reserved_port.h"
-#include "sidecar/launcher/shutdown.h"
-#include "sidecar/launcher/slots.h"
 #include "sidecar/launcher/stand_in.h"
 #include "sidecar/launcher/unexplained_failures.h"
 #include "sidecar/launcher/view_process.h"
@@ -33,19 +29,10 @@ namespace ringmaster::launcher {
 
 class ForeignSlots {
  public:
-  struct Parts {
-    const Options* options;
-    Slots* slots;
-    Children* children;
-    Link* link;  // the launcher's own
-    Shutdown* shutdown;
-    std::function<void(int exit_code, const std::string& why)> fail;  // ends the pod
-  };
+  explicit ForeignSlots(PodParts parts);
 
-  explicit ForeignSlots(Parts parts);
-
-  // Stand-ins for all slots. False: the pod has failed.
-  bool Begin();
+  // Stand-ins for all slots. The pod fails where one can't have an address.
+  void Begin();
   void Poll(TimePoint now);
   void AddTo(std::vector<pollfd>* fds) const;
   TimePoint NextWake() const;
@@ -81,7 +68,7 @@ class ForeignSlots {
   void ExplainByAnother(Seat* seat);
   bool Runs(const Seat& seat) const;
 
-  const Parts parts_;
+  const PodParts parts_;
   std::vector<Seat> seats_;
   UnexplainedFailures unexplained_;
   uint64_t broken_ = 0;  // the newest view that a process of this pod has broken

@@ -16,7 +16,6 @@
 namespace ringmaster::launcher {
 namespace {
 
-using failure_policy::Action;
 using nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -36,15 +35,18 @@ Launcher::Launcher(Options options)
           options_.socket, [this] { return Greeting(); },
           [this](const json& frame) { OnFrame(frame); }),
       children_(&options_),
-      slots_(options_.slots) {
-  if (!options_.foreign) return;
-  foreign_.emplace(ForeignSlots::Parts{
-      .options = &options_,
-      .slots = &slots_,
-      .children = &children_,
-      .link = &link_,
-      .shutdown = &shutdown_,
-      .fail = [this](int code, const std::string& why) { StopAll(code, kFailureGrace, why); }});
+      slots_(options_.slots),
+      library_(Lend()) {
+  if (options_.foreign) foreign_.emplace(Lend());
+}
+
+PodParts Launcher::Lend() {
+  return {.options = &options_,
+          .slots = &slots_,
+          .children = &children_,
+          .link = &link_,
+          .shutdown = &shutdown_,
+          .fail = [this](int code, const std::string& why) { StopAll(code, kFailureGrace, why); }};
 }
 
 int Launcher::Run() {
@@ -52,7 +54,7 @@ int Launcher::Run() {
     LogError("cannot watch processes", {{"error", std::strerror(errno)}});
     return 1;
   }
-  Begin();
+  foreign_ ? foreign_->Begin() : library_.Begin();
   while (!(slots_.AllClosed() && children_.empty()) && !orphaned_) {
     WaitForSomething();
     HandleSignals();
@@ -74,20 +76,11 @@ int Launcher::Run() {
   return shutdown_.FinalExitCode();
 }
 
-void Launcher::Begin() {
-  if (foreign_) {
-    foreign_->Begin();
-    return;
-  }
-  for (int slot = 0; slot < options_.slots && !shutdown_.exit_code(); ++slot) StartWorker(slot);
-  if (options_.standbys > 0 && !shutdown_.exit_code()) StartStandby();
-}
-
 void Launcher::WaitForSomething() {
   std::optional<TimePoint> wake = std::min(link_.wake_at(), Clock::now() + kLongestWait);
   if (foreign_) wake = std::min(*wake, foreign_->NextWake());
   for (const auto& at :
-       {slots_.NextWake(), standby_.NextWake(), children_.NextWake(), shutdown_.NextWake()}) {
+       {slots_.NextWake(), library_.NextWake(), children_.NextWake(), shutdown_.NextWake()}) {
     wake = Earlier(wake, at);
   }
   const auto wait = std::chrono::ceil<milliseconds>(*wake - Clock::now());
@@ -110,8 +103,7 @@ void Launcher::RunTimers() {
   for (const Unfinished& worker : slots_.TakeUnfinished(now)) {
     if (!shutdown_.ending()) OnUnfinished(worker);
   }
-  for (int slot : slots_.TakeRestarts(now)) StartWorker(slot);
-  if (standby_.TakeStart(now)) StartStandby();
+  library_.StartDue(now);
   if (children_.TakeSweep(now)) children_.SweepStrays(Clock::now());
   if (shutdown_.TakeDrainTooLong(now)) {
     StopAll(0, std::max<milliseconds>(options_.grace / 5, seconds(1)),
@@ -147,122 +139,8 @@ void Launcher::OnHalt(const Child& child) {
 // ---- Processes that end
 
 void Launcher::OnExit(const ChildExit& exit) {
-  if (exit.child.standby()) {
-    OnStandbyExit(exit);
-  } else if (foreign_) {
-    foreign_->OnExit(exit);
-  } else {
-    slots_[exit.child.slot].pid = 0;
-    const bool by_us = shutdown_.ending();
-    const ExitDecision decision = DecideOnExit(options_.rules, exit.exit_code);
-    const bool restarting =
-        !by_us && exit.exit_code != 0 && decision.action == Action::kRestartWorker;
-    const bool dropped = exit.exit_code == failure_policy::kDroppedExitCode;
-    link_.Send(ExitedFrame(exit, restarting, by_us || dropped || exit.child.ended_by_us,
-                           exit.exit_code == 0 ? "" : decision.reason));
-    link_.Poll(Clock::now());  // before anything slow: the others wait for this news
-    OnWorkerExit(exit, decision);
-  }
+  foreign_ ? foreign_->OnExit(exit) : library_.OnExit(exit);
   children_.SweepStrays(Clock::now());
-}
-
-void Launcher::OnWorkerExit(const ChildExit& exit, const ExitDecision& decision) {
-  Slot& slot = slots_[exit.child.slot];
-  if (shutdown_.ending()) {
-    slot.closed = true;
-    // Killed by the stop itself is no failure of the script.
-    if (!shutdown_.stopping() && exit.exit_code != 0) shutdown_.SetExitCode(exit.exit_code);
-    return;
-  }
-  if (exit.exit_code == 0) {
-    slots_.ExitedWell(exit.child.slot, Clock::now());
-    return;
-  }
-  Log("worker exited", {{"slot", std::to_string(exit.child.slot)},
-                        {"incarnation", std::to_string(exit.child.incarnation)},
-                        {"exit_code", std::to_string(exit.exit_code)},
-                        {"action", failure_policy::ToString(decision.action)},
-                        {"reason", decision.reason}});
-  switch (decision.action) {
-    case Action::kRestartWorker:
-      Restart(exit.child.slot, exit.child.began);
-      break;
-    case Action::kReplacePod:
-    case Action::kFailJob:
-      StopAll(exit.exit_code, kFailureGrace, decision.reason);
-      break;
-    case Action::kIgnore:
-      slot.closed = true;
-      if (slots_.AllClosed()) StopAll(exit.exit_code, kFailureGrace, "all slots are empty");
-      break;
-  }
-}
-
-void Launcher::OnStandbyExit(const ChildExit& exit) {
-  const bool by_us = shutdown_.ending();
-  link_.Send(ExitedFrame(exit, !by_us, by_us, ""));
-  if (by_us) return;
-  Log("standby exited", {{"exit_code", std::to_string(exit.exit_code)}});
-  const TimePoint now = Clock::now();
-  standby_.Died(now - exit.child.began, now);
-}
-
-// ---- Processes that start
-
-void Launcher::Restart(int slot_index, TimePoint began) {
-  Slot& slot = slots_[slot_index];
-  const milliseconds delay = slot.backoff.AfterDeath(Clock::now() - began);
-  if (PromoteStandby(slot_index)) return;  // the standbys' own start is held back instead
-  if (delay.count() == 0) {
-    StartWorker(slot_index);
-  } else {
-    slot.restart_at = Clock::now() + delay;
-  }
-}
-
-bool Launcher::PromoteStandby(int slot_index) {
-  Slot& slot = slots_[slot_index];
-  const TimePoint now = Clock::now();
-  const pid_t pid = children_.PromoteStandby(slot_index, slot.incarnation + 1, now);
-  if (pid == 0) return false;
-  slot.pid = pid;
-  ++slot.incarnation;
-  link_.Send({{"t", "promoted"},
-              {"slot", slot_index},
-              {"incarnation", slot.incarnation},
-              {"pid", slot.pid}});
-  Log("standby promoted",
-      {{"slot", std::to_string(slot_index)}, {"incarnation", std::to_string(slot.incarnation)}});
-  standby_.Promoted(now);
-  return true;
-}
-
-void Launcher::StartWorker(int slot_index) {
-  Slot& slot = slots_[slot_index];
-  if (shutdown_.ending()) {
-    slot.closed = true;
-    return;
-  }
-  ++slot.incarnation;
-  const TimePoint now = Clock::now();
-  const StartedProcess started = children_.Start(slot_index, slot.incarnation, now);
-  if (started.pid < 0) {
-    LogError(started.error, {{"slot", std::to_string(slot_index)}});
-    slot.closed = true;
-    StopAll(127, kFailureGrace, started.error);
-    return;
-  }
-  slot.pid = started.pid;
-  link_.Send(StartedFrame(slot_index, slot.incarnation, started.pid, now));
-}
-
-void Launcher::StartStandby() {
-  if (shutdown_.ending()) return;
-  const uint64_t incarnation = standby_.NextIncarnation();
-  const TimePoint now = Clock::now();
-  const StartedProcess started = children_.Start(-1, incarnation, now);
-  if (started.pid < 0) return Log(started.error, {{"standby", "true"}});
-  link_.Send(StartedFrame(-1, incarnation, started.pid, now));
 }
 
 // ---- The sidecar
@@ -293,11 +171,8 @@ void Launcher::OnFrame(const json& frame) {
     const int64_t incarnation = fields::Integer(frame, "incarnation", -1);
     const std::string reason = fields::Text(frame, "reason");
     const bool by_us = fields::Flag(frame, "byUs");
-    if (foreign_) {
-      foreign_->Kill(slot, incarnation, reason, by_us);
-    } else {
-      children_.Kill(slot, incarnation, reason, by_us);
-    }
+    foreign_ ? foreign_->Kill(slot, incarnation, reason, by_us)
+             : children_.Kill(slot, incarnation, reason, by_us);
   } else if (type == "look") {
     ReportState(frame);
   } else if (type == "error") {
@@ -316,9 +191,8 @@ void Launcher::ReportState(const json& frame) {
 
 void Launcher::OnFinish(bool left) {
   if (!shutdown_.Finish(left)) return;
-  if (foreign_) foreign_->OnEnding();
+  foreign_ ? foreign_->OnEnding() : library_.OnEnding();
   slots_.CloseIdle();
-  standby_.Cancel();
   children_.KillStandbys();
 }
 
@@ -335,9 +209,8 @@ void Launcher::OnTerminate() {
 void Launcher::StopAll(int exit_code, milliseconds grace, const std::string& why) {
   shutdown_.SetExitCode(exit_code);
   if (!shutdown_.Stop(Clock::now(), grace)) return;
-  if (foreign_) foreign_->OnEnding();
+  foreign_ ? foreign_->OnEnding() : library_.OnEnding();
   Log("stopping all workers", {{"reason", why}});
-  standby_.Cancel();
   slots_.CloseAll();
   children_.SignalAll(SIGTERM);
 }

@@ -10,14 +10,14 @@
 #include <string>
 
 #include "sidecar/launcher/children.h"
-#include "sidecar/launcher/exit_policy.h"
 #include "sidecar/launcher/foreign_slots.h"
+#include "sidecar/launcher/library_slots.h"
 #include "sidecar/launcher/link.h"
 #include "sidecar/launcher/options.h"
+#include "sidecar/launcher/pod_parts.h"
 #include "sidecar/launcher/shutdown.h"
 #include "sidecar/launcher/signals.h"
 #include "sidecar/launcher/slots.h"
-#include "sidecar/launcher/standby_schedule.h"
 
 namespace ringmaster::launcher {
 
@@ -30,7 +30,8 @@ class Launcher {
   int Run();
 
  private:
-  void Begin();
+  // For the part that runs the processes of the slots.
+  PodParts Lend();
   void WaitForSomething();
   void HandleSignals();
   void RunTimers();
@@ -40,12 +41,6 @@ class Launcher {
   void NoteSidecar();
   void OnHalt(const Child& child);
   void OnExit(const ChildExit& exit);
-  void OnWorkerExit(const ChildExit& exit, const ExitDecision& decision);
-  void OnStandbyExit(const ChildExit& exit);
-  void Restart(int slot_index, TimePoint began);
-  bool PromoteStandby(int slot_index);
-  void StartWorker(int slot_index);
-  void StartStandby();
 
   std::string Greeting() const;
   void OnFrame(const nlohmann::json& frame);
@@ -61,9 +56,9 @@ class Launcher {
   Link link_;
   Children children_;
   Slots slots_;
-  StandbySchedule standby_;
   Shutdown shutdown_;
-  std::optional<ForeignSlots> foreign_;  // where the processes' collectives are not ours
+  LibrarySlots library_;
+  std::optional<ForeignSlots> foreign_;  // in its place where the collectives are not ours
   bool connected_ = false;
   bool orphaned_ = false;
 };

@@ -1,11 +1,12 @@
-// What goes wrong, and how it ends.
+#include "tests/sim/faults.h"
+
 #include <algorithm>
 #include <array>
 #include <numeric>
 #include <utility>
 
 #include "operator/api/labels.h"
-#include "tests/sim/world.h"
+#include "operator/kube/resources.h"
 
 namespace ringmaster::app::sim {
 namespace {
@@ -78,86 +79,90 @@ const char* FaultName(Fault fault) {
   return kNames[static_cast<int>(fault)];
 }
 
-int World::RandomPod() {
-  for (int tries = 0; tries < 20 && !pods_.empty(); ++tries) {
-    const int pod = static_cast<int>(random_.Below(static_cast<std::int64_t>(pods_.size())));
-    if (!pods_[pod]->gone) return pod;
+int Faults::RandomPod() {
+  for (int tries = 0; tries < 20 && parts_.pods.size() > 0; ++tries) {
+    const int pod =
+        static_cast<int>(parts_.random.Below(static_cast<std::int64_t>(parts_.pods.size())));
+    if (!parts_.pods[pod]->gone) return pod;
   }
   return -1;
 }
 
-WorkerPtr World::RandomWorker(int pod) {
-  const auto& children = pods_[pod]->launcher.children;
+WorkerPtr Faults::RandomWorker(int pod) {
+  const auto& children = parts_.pods[pod]->launcher.children;
   if (children.empty()) return nullptr;
-  return children[random_.Below(static_cast<std::int64_t>(children.size()))].worker;
+  return children[parts_.random.Below(static_cast<std::int64_t>(children.size()))].worker;
 }
 
-void World::InjectFault() {
-  if (faults_left_-- <= 0) return Heal();
+void Faults::InjectNext() {
+  if (!parts_.plan.TakeNext()) return Heal();
   // Faults come together: the second while the first is being dealt with.
-  const Micros pause = random_.Chance(500)   ? random_.Between(kMs, 60 * kMs)
-                       : random_.Chance(800) ? random_.Between(60 * kMs, 1500 * kMs)
-                                             : random_.Between(kSecond, 12 * kSecond);
-  time_.After(pause, [this] { InjectFault(); });
-  const Weights& weights = options_.at_operators ? kAtOperators : kOfAll;
-  auto roll = static_cast<int>(random_.Below(std::accumulate(weights.begin(), weights.end(), 0)));
+  const Micros pause = parts_.random.Chance(500)   ? parts_.random.Between(kMs, 60 * kMs)
+                       : parts_.random.Chance(800) ? parts_.random.Between(60 * kMs, 1500 * kMs)
+                                                   : parts_.random.Between(kSecond, 12 * kSecond);
+  parts_.time.After(pause, [this] { InjectNext(); });
+  const Weights& weights = parts_.options.at_operators ? kAtOperators : kOfAll;
+  auto roll =
+      static_cast<int>(parts_.random.Below(std::accumulate(weights.begin(), weights.end(), 0)));
   std::size_t drawn = 0;
   while (roll >= weights[drawn]) roll -= weights[drawn++];
   const int pod = RandomPod();
   if (pod < 0) return;
-  ++coverage_.faults[drawn];
+  ++parts_.journal.coverage().faults[drawn];
   const auto fault = static_cast<Fault>(drawn);
-  if (!random_.Chance(400)) return Strike(fault, pod);
+  if (!parts_.random.Chance(400)) return Strike(fault, pod);
   // It waits until the ranks of a view are in the middle of something.
-  const std::uint64_t number = ++strikes_;
-  strike_ = [this, fault, pod](int where) { Strike(fault, random_.Chance(500) ? where : pod); };
-  time_.After(kStrikePatience, [this, number, pod] {
-    if (strikes_ == number && strike_) std::exchange(strike_, nullptr)(pod);
+  const std::uint64_t number = parts_.plan.Wait(
+      [this, fault, pod](int where) { Strike(fault, parts_.random.Chance(500) ? where : pod); });
+  parts_.time.After(kStrikePatience, [this, number, pod] {
+    if (const FaultPlan::Strike strike = parts_.plan.Take(number)) strike(pod);
   });
 }
 
-void World::Strike(Fault fault, int pod) {
-  if (healed_at_ >= 0 || pods_[pod]->gone) return;
-  Trace([&] { return std::string("FAULT ") + FaultName(fault) + " " + pods_[pod]->uid; });
+void Faults::Strike(Fault fault, int pod) {
+  if (parts_.plan.healed_at() || parts_.pods[pod]->gone) return;
+  parts_.journal.Trace(
+      [&] { return std::string("FAULT ") + FaultName(fault) + " " + parts_.pods[pod]->uid; });
   Inject(fault, pod);
 }
 
-void World::Inject(Fault fault, int index) {
-  SimPod& pod = *pods_[index];
+void Faults::Inject(Fault fault, int index) {
+  SimPod& pod = *parts_.pods[index];
   const auto restart = [this, index] {
-    const Micros away = random_.Chance(850) ? random_.Between(5 * kMs, 800 * kMs)
-                                            : random_.Between(kSecond, 13 * kSecond);
-    time_.After(away, [this, index] { StartSidecar(index); });
+    const Micros away = parts_.random.Chance(850) ? parts_.random.Between(5 * kMs, 800 * kMs)
+                                                  : parts_.random.Between(kSecond, 13 * kSecond);
+    parts_.time.After(away, [this, index] { parts_.sidecars.Start(index); });
   };
   switch (fault) {
     case Fault::kKillWorker:
-      if (const WorkerPtr worker = RandomWorker(index)) Exit(worker, 137, 9);
+      if (const WorkerPtr worker = RandomWorker(index)) parts_.workers.Exit(worker, 137, 9);
       return;
     case Fault::kStopWorker:
       if (const WorkerPtr worker = RandomWorker(index)) {
-        const Micros length = random_.Chance(700) ? random_.Between(50 * kMs, 3 * kSecond)
-                                                  : random_.Between(3 * kSecond, 14 * kSecond);
-        worker->stopped_until = time_.now() + length;
-        TellHalt(worker);
-        time_.After(length, [this, worker] {
-          TellHalt(worker);
-          Thaw(worker);
+        const Micros length = parts_.random.Chance(700)
+                                  ? parts_.random.Between(50 * kMs, 3 * kSecond)
+                                  : parts_.random.Between(3 * kSecond, 14 * kSecond);
+        worker->stopped_until = parts_.time.now() + length;
+        parts_.launchers.TellHalt(worker);
+        parts_.time.After(length, [this, worker] {
+          parts_.launchers.TellHalt(worker);
+          parts_.workers.Thaw(worker);
         });
       }
       return;
     case Fault::kKillSidecar:
       if (pod.agent == nullptr || pod.terminated) return;
-      CrashSidecar(index, "killed");
+      parts_.sidecars.Crash(index, "killed");
       return restart();
     case Fault::kCrashMidway:
       if (pod.agent != nullptr && !pod.terminated) {
-        pod.crash_after = static_cast<int>(random_.Below(10));
-        time_.After(3 * kSecond, [this, index] { StartSidecar(index); });
+        pod.crash_after = static_cast<int>(parts_.random.Below(10));
+        parts_.time.After(3 * kSecond, [this, index] { parts_.sidecars.Start(index); });
       }
       return;
     case Fault::kLoseFile:
       if (pod.agent == nullptr || pod.terminated) return;
-      CrashSidecar(index, "killed, and its file is lost");
+      parts_.sidecars.Crash(index, "killed, and its file is lost");
       pod.disk.reset();
       return restart();
     case Fault::kDiskFails:
@@ -165,43 +170,43 @@ void World::Inject(Fault fault, int index) {
       return;
     case Fault::kPauseSidecar:
     case Fault::kPauseMachine:
-      return Pause(index,
-                   random_.Chance(750) ? random_.Between(20 * kMs, 3 * kSecond)
-                                       : random_.Between(3 * kSecond, 14 * kSecond),
-                   fault == Fault::kPauseMachine);
+      return parts_.sidecars.Pause(index,
+                                   parts_.random.Chance(750)
+                                       ? parts_.random.Between(20 * kMs, 3 * kSecond)
+                                       : parts_.random.Between(3 * kSecond, 14 * kSecond),
+                                   fault == Fault::kPauseMachine);
     case Fault::kCutLauncher:
-      return CloseBySidecar(pod.launcher.stream);
+      return parts_.links.CloseBySidecar(pod.launcher.stream);
     case Fault::kCutWorker:
-      if (const WorkerPtr worker = RandomWorker(index)) CloseBySidecar(worker->stream);
+      if (const WorkerPtr worker = RandomWorker(index)) parts_.links.CloseBySidecar(worker->stream);
       return;
     case Fault::kBreakRing:
       if (const WorkerPtr worker = RandomWorker(index)) {
         // Mostly once; now and then it is a link that keeps breaking.
-        const int times = random_.Chance(700) ? 1 : 4;
+        const int times = parts_.random.Chance(700) ? 1 : 4;
         for (int i = 0; i < times; ++i)
-          time_.After(i * 3 * kSecond, [=, this] { BreakRing(worker); });
+          parts_.time.After(i * 3 * kSecond, [=, this] { parts_.rings.BreakRing(worker); });
       }
       return;
     case Fault::kKillPod:
-      if (pod.placed) KillPod(index, "killed");
+      if (pod.placed) parts_.kubelets.KillPod(index, "killed");
       return;
     case Fault::kPartition:
       return Partition();
     case Fault::kCutOneWay: {
       const int other = RandomPod();
       if (other < 0 || other == index) return;
-      cut_.insert({index, other});
-      time_.After(random_.Between(100 * kMs, 6 * kSecond), [this, index, other] {
-        cut_.erase({index, other});
-      });
+      parts_.network.CutOneWay(index, other);
+      parts_.time.After(parts_.random.Between(100 * kMs, 6 * kSecond),
+                        [this, index, other] { parts_.network.MendOneWay(index, other); });
       return;
     }
     case Fault::kSuspectWrongly: {
       const int other = RandomPod();
-      if (other < 0 || other == index || pod.watched.count(pods_[other]->uid) == 0) return;
-      const std::string uid = pods_[other]->uid;
-      return ToAgent(index, pod.life, [this, index, uid](Agent& agent) {
-        pods_[index]->watched[uid].suspected = true;
+      if (other < 0 || other == index || pod.watched.count(parts_.pods[other]->uid) == 0) return;
+      const std::string uid = parts_.pods[other]->uid;
+      return parts_.sidecars.ToAgent(index, pod.life, [this, index, uid](Agent& agent) {
+        parts_.pods[index]->watched[uid].suspected = true;
         agent.peers().OnSuspect(uid, "wrongly");
       });
     }
@@ -209,100 +214,85 @@ void World::Inject(Fault fault, int index) {
       return Drain(index);
     case Fault::kTerminate:
       // By force: nobody asks its kubelet.
-      if (random_.Chance(250)) {
-        (void)api_->Delete(kube::Pods(), pod.name, {.grace_period_seconds = 0, .uid = pod.uid});
+      if (parts_.random.Chance(250)) {
+        (void)parts_.api.Delete(kube::Pods(), pod.name,
+                                {.grace_period_seconds = 0, .uid = pod.uid});
       } else {
-        (void)api_->Delete(kube::Pods(), pod.name, {.uid = pod.uid});
+        (void)parts_.api.Delete(kube::Pods(), pod.name, {.uid = pod.uid});
       }
       return;
     case Fault::kJoin:
-      return PatchJob({{"worker", {{"replicas", std::min(wanted_ + 1, kMostReplicas)}}}});
+      return parts_.kubelets.PatchJob(
+          {{"worker", {{"replicas", std::min(parts_.job.wanted + 1, kMostReplicas)}}}});
     case Fault::kOperatorAway:
-      if (options_.at_operators) return OperatorStops(random_.Between(kMs, 300 * kMs), true);
-      return OperatorStops(random_.Between(50 * kMs, 8 * kSecond), random_.Chance(500));
+      if (parts_.options.at_operators)
+        return parts_.operators.Stop(parts_.random.Between(kMs, 300 * kMs), true);
+      return parts_.operators.Stop(parts_.random.Between(50 * kMs, 8 * kSecond),
+                                   parts_.random.Chance(500));
     case Fault::kTarget:
-      return PatchJob(
-          {{"elasticPolicy", {{"minReplicas", random_.Between(1, std::min(wanted_, 3))}}}});
+      return parts_.kubelets.PatchJob(
+          {{"elasticPolicy",
+            {{"minReplicas", parts_.random.Between(1, std::min(parts_.job.wanted, 3))}}}});
     case Fault::kClockStep:
-      pod.wall_step += random_.Between(-3600 * kSecond, 3600 * kSecond);
+      pod.wall_step += parts_.random.Between(-3600 * kSecond, 3600 * kSecond);
       return;
     case Fault::kRecordDeleted:
-      (void)api_->Delete(kube::ConfigMaps(), "job-record", {});
+      (void)parts_.api.Delete(kube::ConfigMaps(), "job-record", {});
       return;
     case Fault::kApiFails:
-      api_fails_until_ = time_.now() + random_.Between(50 * kMs, 5 * kSecond);
+      parts_.operators.FailCalls(parts_.time.now() + parts_.random.Between(50 * kMs, 5 * kSecond));
       return;
     case Fault::kCount:
       return;
   }
 }
 
-void World::KillPod(int index, const std::string& why) {
-  SimPod& pod = *pods_[index];
-  if (pod.gone) return;
-  Trace([&] { return pod.uid + " is gone: " + why; });
-  if (pod.leaving) ++coverage_.left;
-  // Of a pod that is killed nobody may hear for a while: its node is lost.
-  const bool told = pod.launcher.ended || healed_at_ >= 0 || random_.Chance(850);
-  if (!pod.launcher.ended) pod.exit_code = 137;
-  pod.gone = true;
-  for (const Child& child : std::vector<Child>(pod.launcher.children)) Exit(child.worker, 137, 9);
-  pod.launcher.children.clear();
-  CrashSidecar(index, why);
-  if (told) time_.After(random_.Below(2 * kSecond), [this, index] { TellEnd(index); });
-}
-
 // By hand, with or without one in its place.
-void World::Drain(int index) {
-  if (random_.Chance(500))
-    PatchJob({{"worker", {{"replicas", std::max({wanted_ - 1, 1, static_cast<int>(min_pods_)})}}}});
-  (void)api_->Patch(
-      kube::Pods(), pods_[index]->name,
+void Faults::Drain(int index) {
+  if (parts_.random.Chance(500))
+    parts_.kubelets.PatchJob({{"worker",
+                               {{"replicas", std::max({parts_.job.wanted - 1, 1,
+                                                       static_cast<int>(parts_.job.min_pods)})}}}});
+  (void)parts_.api.Patch(
+      kube::Pods(), parts_.pods[index]->name,
       {{"metadata",
-        {{"uid", pods_[index]->uid}, {"annotations", {{api::kDrainAnnotation, "drained"}}}}}},
+        {{"uid", parts_.pods[index]->uid}, {"annotations", {{api::kDrainAnnotation, "drained"}}}}}},
       "");
 }
 
-void World::Partition() {
-  for (int& side : side_) side = random_.Chance(400) ? 1 : 0;
-  operator_apart_ = random_.Chance(600);
-  time_.After(random_.Between(100 * kMs, 7 * kSecond), [this] {
-    std::fill(side_.begin(), side_.end(), 0);
-    operator_apart_ = false;
-  });
+void Faults::Partition() {
+  parts_.network.Split();
+  parts_.time.After(parts_.random.Between(100 * kMs, 7 * kSecond),
+                    [this] { parts_.network.Join(); });
 }
 
 // From now on nothing fails any more, and what is not gone runs.
-void World::Heal() {
-  Trace([] { return std::string("HEALED"); });
-  healed_at_ = time_.now();
-  strike_ = nullptr;
-  loss_ = slow_ = 0;
-  cut_.clear();
-  std::fill(side_.begin(), side_.end(), 0);
-  operator_apart_ = false;
-  api_fails_until_ = 0;
-  StartOperator();
-  for (const auto& pod : pods_) {
+void Faults::Heal() {
+  parts_.journal.Trace([] { return std::string("HEALED"); });
+  parts_.plan.Heal(parts_.time.now());
+  parts_.network.Heal();
+  parts_.operators.FailCalls(0);
+  parts_.operators.Start();
+  for (const auto& pod : parts_.pods) {
     pod->crash_after = -1;
     pod->disk_fails = false;
     if (pod->gone) {
-      TellEnd(pod->index);
+      parts_.kubelets.TellEnd(pod->index);
       continue;
     }
-    if (Asleep(*pod)) {
-      pod->paused_until = pod->machine_until = time_.now();
-      WakeUp(pod->index, 0);
+    if (parts_.pods.Asleep(*pod)) {
+      pod->paused_until = pod->machine_until = parts_.time.now();
+      parts_.sidecars.WakeUp(pod->index, 0);
     }
-    StartSidecar(pod->index);
+    parts_.sidecars.Start(pod->index);
     for (const Child& child : std::vector<Child>(pod->launcher.children)) {
-      if (child.worker->stopped_until <= time_.now()) continue;
-      child.worker->stopped_until = time_.now();
-      TellHalt(child.worker);
-      Thaw(child.worker);
+      if (child.worker->stopped_until <= parts_.time.now()) continue;
+      child.worker->stopped_until = parts_.time.now();
+      parts_.launchers.TellHalt(child.worker);
+      parts_.workers.Thaw(child.worker);
     }
   }
-  time_.After(kSecond, [this] { CheckEnd(); });
+  parts_.healed();
 }
 
 }  // namespace ringmaster::app::sim

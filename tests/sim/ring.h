@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "collectives/engine/buffer.h"
+#include "tests/sim/names.h"
 
 namespace ringmaster::app::sim {
 
@@ -41,6 +43,12 @@ struct Given {
   // Somebody was gone when this rank wanted to leave the call: its part had come, or never will.
   std::optional<bool> lost;
 };
+
+// The worker that gave it, for people.
+inline std::string NameOf(const Given& given) {
+  return UidOf(given.pod) + "/" + std::to_string(given.slot) + "." +
+         std::to_string(given.incarnation);
+}
 
 struct Stage {
   Call call = Call::kVote;

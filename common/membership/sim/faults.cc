@@ -1,7 +1,7 @@
-// The faults of the simulation, and how they end.
-#include <algorithm>
+#include "common/membership/sim/faults.h"
 
-#include "common/membership/sim/world.h"
+#include <algorithm>
+#include <utility>
 
 namespace ringmaster::membership::sim {
 namespace {
@@ -17,6 +17,16 @@ constexpr int kWeights[6][static_cast<int>(Fault::kCount)] = {
     {8, 4, 5, 1, 3, 3, 3, 3, 30, 36, 2, 2, 10, 0, 1, 0, 0},    // planned
     {6, 14, 8, 2, 5, 8, 3, 8, 4, 12, 3, 6, 2, 16, 30, 0, 12},  // recovered
 };
+
+Fault DrawFault(Profile profile, Random* random) {
+  const int* weights = kWeights[static_cast<int>(profile)];
+  int total = 0;
+  for (int i = 0; i < static_cast<int>(Fault::kCount); ++i) total += weights[i];
+  std::int64_t roll = random->Below(total);
+  int drawn = 0;
+  while (roll >= weights[drawn]) roll -= weights[drawn++];
+  return static_cast<Fault>(drawn);
+}
 
 }  // namespace
 
@@ -36,88 +46,80 @@ const char* ProfileName(Profile profile) {
   return kNames[static_cast<int>(profile)];
 }
 
-int World::RandomPod() {
+int Faults::RandomPod() {
   for (int tries = 0; tries < 20; ++tries) {
-    int pod = static_cast<int>(random_.Below(static_cast<std::int64_t>(pods_.size())));
-    if (!pods_[pod].gone) return pod;
+    int pod = static_cast<int>(parts_.random.Below(static_cast<std::int64_t>(parts_.pods.size())));
+    if (!parts_.pods[pod].gone) return pod;
   }
   return -1;
 }
 
-void World::Reset(int pod) {
-  for (std::size_t i = 0; i < pods_.size(); ++i) {
-    bool notified = static_cast<int>(i) != pod && pods_[i].up && random_.Chance(fast_detection_);
-    if (notified) At(now_ + random_.Between(200, 5 * kMs), Kind::kReset, static_cast<int>(i), pod);
+void Faults::Reset(int pod) {
+  for (std::size_t i = 0; i < parts_.pods.size(); ++i) {
+    bool notified =
+        static_cast<int>(i) != pod && parts_.pods[i].up && parts_.network.TellsOfDeath();
+    if (notified)
+      parts_.events.After(parts_.random.Between(200, 5 * kMs), Kind::kReset, static_cast<int>(i),
+                          pod);
   }
-}
-
-// Draws whether and when there is a proof that the pod is dead. `chance`: per thousand.
-void World::ProveLater(int pod, int chance) {
-  if (random_.Chance(chance)) pods_[pod].proven_at = now_ + random_.Below(3000 * kMs);
 }
 
 // Kills so many pods at once that those that are left have no majority; now and then all of them.
-void World::KillMost() {
+void Faults::KillMost() {
   std::vector<int> alive;
-  for (std::size_t i = 0; i < pods_.size(); ++i) {
-    if (!pods_[i].gone) alive.push_back(static_cast<int>(i));
+  for (std::size_t i = 0; i < parts_.pods.size(); ++i) {
+    if (!parts_.pods[i].gone) alive.push_back(static_cast<int>(i));
   }
   auto count = static_cast<int>(alive.size());
-  int kill = random_.Chance(150) ? count : std::min(count - 1, (count + 1) / 2);
-  if (pods_.size() > 100) return;
+  int kill = parts_.random.Chance(150) ? count : std::min(count - 1, (count + 1) / 2);
+  if (parts_.pods.size() > 100) return;
   for (int i = 0; i < kill; ++i) {
-    auto at = static_cast<std::size_t>(random_.Below(static_cast<std::int64_t>(alive.size())));
+    auto at =
+        static_cast<std::size_t>(parts_.random.Below(static_cast<std::int64_t>(alive.size())));
     KillPod(alive[at]);
     alive.erase(alive.begin() + static_cast<std::ptrdiff_t>(at));
-    if (random_.Chance(400) || (i == 0 && kill == count)) {
-      At(now_ + random_.Below(800 * kMs), Kind::kStartSidecar, AddPod(false));
+    if (parts_.random.Chance(400) || (i == 0 && kill == count)) {
+      parts_.events.After(parts_.random.Below(800 * kMs), Kind::kStartSidecar,
+                          parts_.sidecars.AddPod(false));
     }
   }
 }
 
-void World::KillPod(int pod) {
-  CrashSidecar(pod);
-  pods_[pod].gone = true;
-  ProveLater(pod, 900);
-  for (SimWorker& worker : pods_[pod].workers) worker.alive = false;
-  Trace([&] { return pods_[pod].uid + " is gone for good"; });
+void Faults::KillPod(int pod) {
+  parts_.sidecars.Crash(pod);
+  parts_.pods[pod].gone = true;
+  parts_.pods[pod].ProveLater(900, parts_.events.now(), &parts_.random);
+  for (SimWorker& worker : parts_.pods[pod].workers) worker.alive = false;
+  parts_.journal.Trace([&] { return parts_.pods[pod].uid + " is gone for good"; });
   Reset(pod);
 }
 
-Fault World::DrawFault() {
-  const int* weights = kWeights[static_cast<int>(profile_)];
-  int total = 0;
-  for (int i = 0; i < static_cast<int>(Fault::kCount); ++i) total += weights[i];
-  std::int64_t roll = random_.Below(total);
-  int drawn = 0;
-  while (roll >= weights[drawn]) roll -= weights[drawn++];
-  return static_cast<Fault>(drawn);
-}
-
-void World::InjectFault() {
-  const Fault fault = DrawFault();
+void Faults::InjectNext() {
+  const Fault fault = DrawFault(parts_.profile, &parts_.random);
   const int pod = RandomPod();
   if (pod < 0) return;
-  ++coverage_.faults[static_cast<int>(fault)];
-  Trace([&] { return std::string("FAULT ") + FaultName(fault) + " " + pods_[pod].uid; });
+  ++parts_.journal.coverage().faults[static_cast<int>(fault)];
+  parts_.journal.Trace(
+      [&] { return std::string("FAULT ") + FaultName(fault) + " " + parts_.pods[pod].uid; });
   Inject(fault, pod);
 }
 
-void World::Inject(Fault fault, int pod) {
+void Faults::Inject(Fault fault, int pod) {
   switch (fault) {
     case Fault::kKillWorker:
-      return KillWorker(pod, static_cast<int>(random_.Below(slots_)));
+      return parts_.workers.Kill(pod, static_cast<int>(parts_.random.Below(parts_.job.slots)));
     case Fault::kKillPod:
       return KillOne(pod);
     case Fault::kRestartSidecar:
-      if (!random_.Chance(500)) return RestartSidecar(pod, false);
-      pods_[pod].crash_after = static_cast<int>(random_.Below(8));  // in the middle of its actions
+      if (!parts_.random.Chance(500)) return RestartSidecar(pod, false);
+      parts_.pods[pod].crash_after =
+          static_cast<int>(parts_.random.Below(8));  // in the middle of its actions
       return;
     case Fault::kLoseFile:
       return RestartSidecar(pod, true);
     case Fault::kPause: {
-      Micros& until = pods_[pod].paused_until;
-      until = std::max(until, now_ + random_.Between(20 * kMs, 2500 * kMs));
+      Micros& until = parts_.pods[pod].paused_until;
+      until = std::max(until, parts_.events.now() + parts_.random.Between(20 * kMs, 2500 * kMs));
       return;
     }
     case Fault::kPartition:
@@ -129,9 +131,10 @@ void World::Inject(Fault fault, int pod) {
     case Fault::kDrain:
       return Drain(pod);
     case Fault::kJoin: {
-      int count = random_.Chance(300) ? 2 : 1;
-      for (int i = 0; i < count && pods_.size() < 100; ++i) {
-        At(now_ + random_.Below(20 * kMs), Kind::kStartSidecar, AddPod(false));
+      int count = parts_.random.Chance(300) ? 2 : 1;
+      for (int i = 0; i < count && parts_.pods.size() < 100; ++i) {
+        parts_.events.After(parts_.random.Below(20 * kMs), Kind::kStartSidecar,
+                            parts_.sidecars.AddPod(false));
       }
       return;
     }
@@ -139,10 +142,9 @@ void World::Inject(Fault fault, int pod) {
       return StopOperators();
     case Fault::kStaleOperator:
       // The other operator writes for a while; this one goes on with what it remembers.
-      operators_[random_.Below(2)].down_until = now_ + random_.Between(10 * kMs, 800 * kMs);
-      return;
+      return StopOneOperator();
     case Fault::kTarget:
-      min_pods_ = static_cast<std::uint32_t>(random_.Between(1, wanted_));
+      parts_.job.min_pods = static_cast<std::uint32_t>(parts_.random.Between(1, parts_.job.wanted));
       return;  // NotifyView sends it to all pods
     case Fault::kKillMost:
       return KillMost();
@@ -151,8 +153,7 @@ void World::Inject(Fault fault, int pod) {
     case Fault::kBreakLink:
       return BreakLink(pod);
     case Fault::kDeleteRecord:
-      record_ = {};
-      ++record_version_;
+      parts_.record.Delete();
       return;
     case Fault::kCount:
       return;
@@ -160,124 +161,123 @@ void World::Inject(Fault fault, int pod) {
 }
 
 // Kills the pod unless it is the last one. Mostly a new pod takes its place.
-void World::KillOne(int pod) {
+void Faults::KillOne(int pod) {
   int left = 0;
-  for (const SimPod& other : pods_) left += other.gone ? 0 : 1;
-  if (left < 2 || pods_.size() > 100) return;
+  for (const SimPod& other : parts_.pods) left += other.gone ? 0 : 1;
+  if (left < 2 || parts_.pods.size() > 100) return;
   KillPod(pod);
-  if (random_.Chance(600)) {
-    At(now_ + random_.Below(800 * kMs), Kind::kStartSidecar, AddPod(false));
+  if (parts_.random.Chance(600)) {
+    parts_.events.After(parts_.random.Below(800 * kMs), Kind::kStartSidecar,
+                        parts_.sidecars.AddPod(false));
   }
 }
 
-void World::RestartSidecar(int pod, bool lose_file) {
-  CrashSidecar(pod);
-  if (lose_file) pods_[pod].disk.reset();
+void Faults::RestartSidecar(int pod, bool lose_file) {
+  parts_.sidecars.Crash(pod);
+  if (lose_file) parts_.pods[pod].disk.reset();
   Reset(pod);
-  At(now_ + random_.Between(5 * kMs, 900 * kMs), Kind::kStartSidecar, pod);
+  parts_.events.After(parts_.random.Between(5 * kMs, 900 * kMs), Kind::kStartSidecar, pod);
 }
 
-void World::Partition(int pod) {
-  bool alone = random_.Chance(400);
-  for (std::size_t i = 0; i < side_.size(); ++i) {
-    side_[i] = alone ? static_cast<int>(i) == pod : random_.Chance(500);
-  }
-  operators_apart_ = random_.Chance(500);
-  At(now_ + random_.Between(300 * kMs, 2500 * kMs), Kind::kEndCut, pod, pod);
+void Faults::Partition(int pod) {
+  parts_.network.Split(pod);
+  parts_.events.After(parts_.random.Between(300 * kMs, 2500 * kMs), Kind::kEndCut, pod, pod);
 }
 
-void World::CutLink(int pod) {
+void Faults::CutLink(int pod) {
   int other = RandomPod();
   if (other < 0 || other == pod) return;
-  cut_[pod][other] = 1;
-  cut_[other][pod] = random_.Chance(700);
-  At(now_ + random_.Between(300 * kMs, 2500 * kMs), Kind::kEndCut, pod, other);
+  parts_.network.Cut(pod, other);
+  parts_.events.After(parts_.random.Between(300 * kMs, 2500 * kMs), Kind::kEndCut, pod, other);
 }
 
-void World::SuspectWrongly() {
-  int times = static_cast<int>(random_.Between(1, 3));
+void Faults::SuspectWrongly() {
+  int times = static_cast<int>(parts_.random.Between(1, 3));
   for (int i = 0; i < times; ++i) {
     int accuser = RandomPod(), accused = RandomPod();
     if (accuser >= 0 && accused >= 0) {
-      At(now_ + random_.Below(4 * kMs), Kind::kReset, accuser, accused);
+      parts_.events.After(parts_.random.Below(4 * kMs), Kind::kReset, accuser, accused);
     }
   }
 }
 
 // A link between the workers of two pods breaks. Each end mostly reports it, and now and then
 // reports that it breaks again and again.
-void World::BreakLink(int pod) {
+void Faults::BreakLink(int pod) {
   const int other = RandomPod();
   if (other < 0 || other == pod) return;
-  const bool again = random_.Chance(400);
+  const bool again = parts_.random.Chance(400);
   for (const auto& [from, to] : {std::pair(pod, other), std::pair(other, pod)}) {
-    SimPod& end = pods_[from];
-    if (!end.up || end.paused_until > now_ || random_.Chance(200)) continue;
+    SimPod& end = parts_.pods[from];
+    if (!end.up || end.paused_until > parts_.events.now() || parts_.random.Chance(200)) continue;
     const ViewPtr view = end.member->current();
     if (view == nullptr) continue;
     LinkBroken broken{view->epoch, {}};
-    if (again) broken.accused.push_back(pods_[to].uid);
-    StepMember(from, broken);
+    if (again) broken.accused.push_back(parts_.pods[to].uid);
+    parts_.sidecars.Step(from, broken);
   }
 }
 
 // Tells the pod and the coordinator that the pod leaves, if they run.
-void World::Drain(int pod) {
-  SimPod& victim = pods_[pod];
+void Faults::Drain(int pod) {
+  SimPod& victim = parts_.pods[pod];
   int staying = 0;
-  for (const SimPod& other : pods_) staying += !other.gone && !other.leaving ? 1 : 0;
+  for (const SimPod& other : parts_.pods) staying += !other.gone && !other.leaving ? 1 : 0;
   if (staying < 2 || victim.leaving) return;
   victim.leaving = true;
   std::optional<TimePoint> deadline;
-  if (random_.Chance(400)) {
-    deadline = Now() + std::chrono::milliseconds(random_.Between(20, 1500));
+  if (parts_.random.Chance(400)) {
+    deadline =
+        parts_.events.time_point() + std::chrono::milliseconds(parts_.random.Between(20, 1500));
   }
-  if (victim.paused_until <= now_) StepMember(pod, DrainRequested{{victim.uid}, deadline});
-  for (std::size_t i = 0; i < pods_.size(); ++i) {
-    bool hears = static_cast<int>(i) != pod && pods_[i].up && pods_[i].paused_until <= now_;
-    if (hears && pods_[i].member->is_coordinator()) {
-      StepMember(static_cast<int>(i), DrainRequested{{victim.uid}, std::nullopt});
+  if (victim.paused_until <= parts_.events.now())
+    parts_.sidecars.Step(pod, DrainRequested{{victim.uid}, deadline});
+  for (std::size_t i = 0; i < parts_.pods.size(); ++i) {
+    bool hears = static_cast<int>(i) != pod && parts_.pods[i].up &&
+                 parts_.pods[i].paused_until <= parts_.events.now();
+    if (hears && parts_.pods[i].member->is_coordinator()) {
+      parts_.sidecars.Step(static_cast<int>(i), DrainRequested{{victim.uid}, std::nullopt});
     }
   }
 }
 
-void World::StopOperators() {
-  Micros until = now_ + random_.Between(100 * kMs, 3000 * kMs);
-  operators_[0].down_until = until;
-  if (random_.Chance(700)) operators_[1].down_until = until;
+void Faults::StopOneOperator() {
+  const Micros until = parts_.events.now() + parts_.random.Between(10 * kMs, 800 * kMs);
+  parts_.operators.Stop(static_cast<int>(parts_.random.Below(Operators::kCount)), until);
 }
 
-void World::RecoverForNoReason() {
-  for (int op = 0; op < 2; ++op) {
-    if (op == 0 || random_.Chance(400)) {
-      operators_[op].at_once = true;
-      At(now_ + random_.Below(20 * kMs), Kind::kRecovery, 0, op, 1);
+void Faults::StopOperators() {
+  const Micros until = parts_.events.now() + parts_.random.Between(100 * kMs, 3000 * kMs);
+  parts_.operators.Stop(0, until);
+  if (parts_.random.Chance(700)) parts_.operators.Stop(1, until);
+}
+
+void Faults::RecoverForNoReason() {
+  for (int op = 0; op < Operators::kCount; ++op) {
+    if (op == 0 || parts_.random.Chance(400)) {
+      parts_.operators.RecoverForNoReason(op);
+      parts_.events.After(parts_.random.Below(20 * kMs), Kind::kRecovery, 0, op, 1);
     }
   }
 }
 
-// The end of all faults: from now on the network delivers and every pod that is not gone runs.
-void World::Heal() {
-  Trace([] { return std::string("HEALED"); });
-  healed_ = true;
-  loss_ = slow_ = 0;
-  std::fill(side_.begin(), side_.end(), 0);
-  operators_apart_ = false;
-  for (auto& row : cut_) std::fill(row.begin(), row.end(), 0);
-  operators_[0].down_until = operators_[1].down_until = 0;
-  for (std::size_t i = 0; i < pods_.size(); ++i) {
-    SimPod& pod = pods_[i];
+void Faults::Heal() {
+  parts_.journal.Trace([] { return std::string("HEALED"); });
+  parts_.network.Heal();
+  parts_.operators.Heal();
+  for (std::size_t i = 0; i < parts_.pods.size(); ++i) {
+    SimPod& pod = parts_.pods[i];
     pod.crash_after = -1;
     if (pod.gone) continue;
-    if (!pod.up) At(now_ + random_.Below(50 * kMs), Kind::kStartSidecar, static_cast<int>(i));
-    for (int s = 0; s < slots_; ++s) {
+    if (!pod.up)
+      parts_.events.After(parts_.random.Below(50 * kMs), Kind::kStartSidecar, static_cast<int>(i));
+    for (int s = 0; s < parts_.job.slots; ++s) {
       if (!pod.workers[s].alive) {
-        At(now_ + random_.Below(100 * kMs), Kind::kStartWorker, static_cast<int>(i), s);
+        parts_.events.After(parts_.random.Below(100 * kMs), Kind::kStartWorker, static_cast<int>(i),
+                            s);
       }
     }
   }
-  end_ = now_ + 40000 * kMs;
-  At(now_ + 200 * kMs, Kind::kCheck);
 }
 
 }  // namespace ringmaster::membership::sim

@@ -1,54 +1,71 @@
-// The operators: they vote for the record, notify pods of its view, and recover from quorum loss.
-#include <algorithm>
-#include <string>
-#include <utility>
+#include "common/membership/sim/operators.h"
 
-#include "common/membership/sim/world.h"
+#include <algorithm>
+#include <utility>
 
 namespace ringmaster::membership::sim {
 
-// As quorum_record.h says: the operator answers from its own last write, and stores the new state
-// by compare-and-swap; if the other operator has written, it reads the record again.
-void World::AskRecord(int index, const Message& message, int from) {
-  SimOperator& op = operators_[index];
-  if (op.down_until > now_) return;
-  Trace([&] { return "operator " + std::to_string(index) + " <- " + Describe(message); });
-  if (op.state.view == nullptr) ReadRecord(index);
-  if (op.state.view == nullptr) return;
-  RecordResult result = AnswerAsRecord(op.state, message, options_.without);
-  if (result.changed && op.version != record_version_ &&
-      !options_.without.Has(Clause::kRecordSwaps)) {
-    ++coverage_.record_conflicts;
-    ReadRecord(index);
-    if (op.state.view == nullptr) return;
-    result = AnswerAsRecord(op.state, message, options_.without);
+void Operators::Begin(const ViewPtr& first) {
+  parts_.record.Begin(NewRecord(first));
+  for (SimOperator& op : operators_) {
+    op.Read(parts_.record);
+    op.able_at = parts_.events.now();
   }
-  if (result.changed) {
-    record_ = op.state = result.state;
-    op.version = ++record_version_;
-  }
-  if (random_.Chance(loss_)) return;
-  At(now_ + Delay(), Kind::kFromRecord, 0, from, 0, 0, Command::kStop,
-     Keep(std::move(result.answer)));
 }
 
-void World::ReadRecord(int index) {
-  operators_[index].state = record_;
-  operators_[index].version = record_version_;
+bool Operators::KnowAView() const {
+  return std::any_of(operators_.begin(), operators_.end(),
+                     [](const SimOperator& op) { return op.heard != nullptr; });
+}
+
+void Operators::Forget(int pod) {
+  for (SimOperator& op : operators_) op.reports.erase(pod);
+}
+
+void Operators::Heal() {
+  for (SimOperator& op : operators_) op.down_until = 0;
+}
+
+// As quorum_record.h says: the operator answers from its own last write, and stores the new state
+// by compare-and-swap; if the other operator has written, it reads the record again.
+void Operators::AskRecord(int index, const Message& message, int from) {
+  SimOperator& op = operators_[index];
+  if (op.down_until > parts_.events.now()) return;
+  parts_.journal.Trace(
+      [&] { return "operator " + std::to_string(index) + " <- " + Describe(message); });
+  if (op.state.view == nullptr) op.Read(parts_.record);
+  if (op.state.view == nullptr) return;
+  RecordResult result = AnswerAsRecord(op.state, message, parts_.options.without);
+  if (result.changed && op.version != parts_.record.version() &&
+      !parts_.options.without.Has(Clause::kRecordSwaps)) {
+    ++parts_.journal.coverage().record_conflicts;
+    op.Read(parts_.record);
+    if (op.state.view == nullptr) return;
+    result = AnswerAsRecord(op.state, message, parts_.options.without);
+  }
+  if (result.changed) {
+    op.Write(result.state, &parts_.record);
+  }
+  if (parts_.network.Loses()) return;
+  parts_.events.After(parts_.network.Delay(), Kind::kFromRecord, 0, from, 0, 0, Command::kStop,
+                      parts_.events.Keep(std::move(result.answer)));
 }
 
 // Tells a pod that is behind the newest view that the record knows, or that the operator has heard
 // of where the record was deleted.
-void World::NotifyView(int pod) {
-  SimPod& self = pods_[pod];
+void Operators::NotifyView(int pod) {
+  const SimPod& self = parts_.pods[pod];
   if (!self.up) return;
-  bool reachable = operators_[0].down_until <= now_ && ReachesOperators(pod);
-  const ViewPtr known = record_.view ? record_.view : operators_[0].heard;
+  bool reachable =
+      operators_[0].down_until <= parts_.events.now() && parts_.network.ReachesOperators(pod);
+  const ViewPtr known =
+      parts_.record.record().view ? parts_.record.record().view : operators_[0].heard;
   bool behind = EpochOf(self.member->current()) < EpochOf(known);
-  if (reachable && behind) StepMember(pod, ringmaster::membership::ViewDecided{known});
-  if (reachable) StepMember(pod, TargetChanged{min_pods_, 0});
-  if (reachable && self.leaving) StepMember(pod, DrainRequested{{self.uid}, std::nullopt});
-  if (self.up) At(now_ + 500 * kMs, Kind::kNotifyView, pod);
+  if (reachable && behind) parts_.sidecars.Step(pod, ringmaster::membership::ViewDecided{known});
+  if (reachable) parts_.sidecars.Step(pod, TargetChanged{parts_.job.min_pods, 0});
+  if (reachable && self.leaving)
+    parts_.sidecars.Step(pod, DrainRequested{{self.uid}, std::nullopt});
+  if (self.up) parts_.events.After(500 * kMs, Kind::kNotifyView, pod);
 }
 
 // ---- Recovery from quorum loss (rule 9)
@@ -59,35 +76,36 @@ constexpr Micros kPatience = 5000 * kMs;
 
 }  // namespace
 
-bool World::WriteRecord(int index, const QuorumRecord& state, bool swap) {
+bool Operators::WriteRecord(int index, const QuorumRecord& state, bool swap) {
   SimOperator& op = operators_[index];
-  if (swap && op.version != record_version_) {
-    ++coverage_.record_conflicts;
-    ReadRecord(index);
+  if (swap && op.version != parts_.record.version()) {
+    ++parts_.journal.coverage().record_conflicts;
+    op.Read(parts_.record);
     return false;
   }
-  record_ = op.state = state;
-  op.version = ++record_version_;
+  op.Write(state, &parts_.record);
   return true;
 }
 
 // The pods that are not proven dead, so they may be in a view.
-std::vector<int> World::MustReport() const {
+std::vector<int> Operators::MustReport() const {
   std::vector<int> pods;
-  for (std::size_t i = 0; i < pods_.size(); ++i) {
-    if (pods_[i].started && !Proven(static_cast<int>(i))) pods.push_back(static_cast<int>(i));
+  for (std::size_t i = 0; i < parts_.pods.size(); ++i) {
+    if (parts_.pods[i].started && !parts_.pods[i].ProvenDead(parts_.events.now()))
+      pods.push_back(static_cast<int>(i));
   }
   return pods;
 }
 
-void World::RunRecovery(int index) {
+void Operators::RunRecovery(int index) {
   SimOperator& op = operators_[index];
-  if (op.down_until > now_) return;
-  if (random_.Chance(600)) ReadRecord(index);  // else from its own last write
+  if (op.down_until > parts_.events.now()) return;
+  if (parts_.random.Chance(600)) op.Read(parts_.record);  // else from its own last write
   HearPods(index);
-  const ViewPtr known = KnownView(op);
+  const ViewPtr known = op.KnownView();
   if (known == nullptr) return;
-  if (op.view != known->epoch) op.able_at = now_;  // a new view gets time to begin training
+  if (op.view != known->epoch)
+    op.able_at = parts_.events.now();  // a new view gets time to begin training
   op.view = known->epoch;
   BeginIfStalled(index);
   if (op.state.view == nullptr || !QuorumLost(op.state)) return;
@@ -96,16 +114,17 @@ void World::RunRecovery(int index) {
     op.reports.clear();
     op.pods_at_begin = MustReport();
   }
-  bool fresh = !options_.without.Has(Clause::kFreshPods);
+  bool fresh = !parts_.options.without.Has(Clause::kFreshPods);
   for (int pod : fresh ? MustReport() : op.pods_at_begin) Ask(pod, op.lineage, false);
   FinishIfHeard(index, true);
 }
 
-void World::HearPods(int index) {
+void Operators::HearPods(int index) {
   SimOperator& op = operators_[index];
-  for (std::size_t i = 0; i < pods_.size(); ++i) {
-    const SimPod& pod = pods_[i];
-    const bool heard = pod.up && pod.paused_until <= now_ && ReachesOperators(static_cast<int>(i));
+  for (std::size_t i = 0; i < parts_.pods.size(); ++i) {
+    const SimPod& pod = parts_.pods[i];
+    const bool heard = pod.up && pod.paused_until <= parts_.events.now() &&
+                       parts_.network.ReachesOperators(static_cast<int>(i));
     if (heard && EpochOf(pod.member->current()) > EpochOf(op.heard))
       op.heard = pod.member->current();
   }
@@ -113,101 +132,106 @@ void World::HearPods(int index) {
 
 // Begins a recovery when no view has been able to train for a while. R is moved only when every pod
 // that may live can be heard, so that the recovery is likely to come to an end.
-void World::BeginIfStalled(int index) {
+void Operators::BeginIfStalled(int index) {
   SimOperator& op = operators_[index];
   const bool deleted = op.state.view == nullptr;
   const QuorumRecord before = deleted ? NewRecord(op.heard) : op.state;
   bool all_heard = true;
   for (int i : MustReport()) {
-    const SimPod& pod = pods_[i];
-    bool heard = pod.up && pod.paused_until <= now_ && ReachesOperators(i);
+    const SimPod& pod = parts_.pods[i];
+    bool heard =
+        pod.up && pod.paused_until <= parts_.events.now() && parts_.network.ReachesOperators(i);
     all_heard = all_heard && heard;
-    if (heard && pod.member->able()) op.able_at = now_;
+    if (heard && pod.member->able()) op.able_at = parts_.events.now();
   }
   // The record was deleted in the middle of a recovery: some pods have made way for it and take
   // part in no lower lineage, whatever the others can.
-  const bool cut_short = deleted && lineage_written_ > EpochLineage(before.view->epoch);
-  bool begin = (all_heard && (cut_short || now_ - op.able_at >= kPatience)) ||
+  const bool cut_short = deleted && parts_.record.lineage() > EpochLineage(before.view->epoch);
+  bool begin = (all_heard && (cut_short || parts_.events.now() - op.able_at >= kPatience)) ||
                std::exchange(op.at_once, false);
   if (!begin || (!deleted && QuorumLost(op.state))) return;
   const std::uint64_t lineage =
-      NextLineage(before.view->epoch, std::max(before.lineage, lineage_written_), options_.without);
-  lineage_written_ = std::max(lineage_written_, lineage);
+      NextLineage(before.view->epoch, std::max(before.lineage, parts_.record.lineage()),
+                  parts_.options.without);
+  parts_.record.WriteLineage(lineage);
   if (!WriteRecord(index, BeginRecovery(before, lineage), true)) return;
-  ++coverage_.recoveries;
-  Trace([&] {
+  ++parts_.journal.coverage().recoveries;
+  parts_.journal.Trace([&] {
     return "operator " + std::to_string(index) + " begins lineage " + std::to_string(lineage);
   });
 }
 
-void World::Ask(int pod, std::uint64_t lineage, bool fresh_workers) {
-  if (random_.Chance(loss_)) return;
-  At(now_ + Delay(), Kind::kAsked, pod, 0, lineage, fresh_workers ? 1 : 0);
+void Operators::Ask(int pod, std::uint64_t lineage, bool fresh_workers) {
+  if (parts_.network.Loses()) return;
+  parts_.events.After(parts_.network.Delay(), Kind::kAsked, pod, 0, lineage, fresh_workers ? 1 : 0);
 }
 
-void World::OnAsked(int pod, std::uint64_t lineage, bool fresh_workers) {
-  if (!pods_[pod].up || !ReachesOperators(pod)) return;
-  Trace([&] { return pods_[pod].uid + " is asked for lineage " + std::to_string(lineage); });
-  for (int s = 0; fresh_workers && s < slots_; ++s) {
-    if (pods_[pod].workers[s].used) KillWorker(pod, s);
+void Operators::OnAsked(int pod, std::uint64_t lineage, bool fresh_workers) {
+  if (!parts_.pods[pod].up || !parts_.network.ReachesOperators(pod)) return;
+  parts_.journal.Trace(
+      [&] { return parts_.pods[pod].uid + " is asked for lineage " + std::to_string(lineage); });
+  for (int s = 0; fresh_workers && s < parts_.job.slots; ++s) {
+    if (parts_.pods[pod].workers[s].used) parts_.workers.Kill(pod, s);
   }
-  StepMember(pod, RecoveryAsked{lineage});
+  parts_.sidecars.Step(pod, RecoveryAsked{lineage});
 }
 
-void World::OnReport(int index, int from, const RecoveryReport& report) {
+void Operators::OnReport(int index, int from, const RecoveryReport& report) {
   SimOperator& op = operators_[index];
-  if (op.down_until > now_ || !ReachesOperators(from)) return;
-  Trace([&] {
-    return "operator " + std::to_string(index) + " <- report of " + pods_[from].uid + " for " +
-           std::to_string(report.lineage) + ": " + EpochText(EpochOf(report.view)) +
+  if (op.down_until > parts_.events.now() || !parts_.network.ReachesOperators(from)) return;
+  parts_.journal.Trace([&] {
+    return "operator " + std::to_string(index) + " <- report of " + parts_.pods[from].uid +
+           " for " + std::to_string(report.lineage) + ": " + EpochText(EpochOf(report.view)) +
            (report.resigned ? " resigned" : "") + (report.ran ? " ran" : "");
   });
   op.reports[from] = report;
   FinishIfHeard(index, false);
 }
 
-void World::FinishIfHeard(int index, bool ask) {
+void Operators::FinishIfHeard(int index, bool ask) {
   SimOperator& op = operators_[index];
   if (op.state.view == nullptr || !QuorumLost(op.state) || op.lineage != op.state.lineage) return;
   std::vector<int> pods = MustReport();
-  if (options_.without.Has(Clause::kFreshPods)) {
+  if (parts_.options.without.Has(Clause::kFreshPods)) {
     pods = op.pods_at_begin;
-    std::erase_if(pods, [&](int pod) { return Proven(pod); });
+    std::erase_if(pods, [&](int pod) { return parts_.pods[pod].ProvenDead(parts_.events.now()); });
   }
   std::vector<std::string> uids;
-  for (int pod : pods) uids.push_back(pods_[pod].uid);
+  for (int pod : pods) uids.push_back(parts_.pods[pod].uid);
   std::vector<const RecoveryReport*> reports;
   for (const auto& [pod, report] : op.reports) reports.push_back(&report);
   RecoveryResult result =
-      RecoverFromQuorumLoss(op.lineage, uids, reports, min_pods_, options_.without);
+      RecoverFromQuorumLoss(op.lineage, uids, reports, parts_.job.min_pods, parts_.options.without);
   for (const std::string& uid : result.silent) {
     if (!ask) break;
-    coverage_.recovery_waits += pods_[IndexOf(uid)].gone ? 1 : 0;
+    parts_.journal.coverage().recovery_waits += parts_.pods[IndexOf(uid)].gone ? 1 : 0;
   }
   if (result.view) FinishWith(index, result.view);
   if (result.nobody_holds) Restart(index, uids, ask);
 }
 
-void World::FinishWith(int index, const ViewPtr& view) {
+void Operators::FinishWith(int index, const ViewPtr& view) {
   SimOperator& op = operators_[index];
-  bool swap = !options_.without.Has(Clause::kRecordLineageSwap);
+  bool swap = !parts_.options.without.Has(Clause::kRecordLineageSwap);
   if (!WriteRecord(index, FinishRecovery(op.state, view), swap)) return;
-  ++(view->reason == Reason::kBootstrap ? coverage_.restarts : coverage_.recovered_views);
-  Trace([&] { return "operator " + std::to_string(index) + " decides " + Describe(*view); });
-  Announce(view);
+  ++(view->reason == Reason::kBootstrap ? parts_.journal.coverage().restarts
+                                        : parts_.journal.coverage().recovered_views);
+  parts_.journal.Trace(
+      [&] { return "operator " + std::to_string(index) + " decides " + Describe(*view); });
+  parts_.invariants.Announce(view);
 }
 
 // Begins the job again from the checkpoint, once every pod that stays has fresh workers.
-void World::Restart(int index, const std::vector<std::string>& pods, bool ask) {
+void Operators::Restart(int index, const std::vector<std::string>& pods, bool ask) {
   SimOperator& op = operators_[index];
   std::vector<Candidate> candidates;
   bool all = true;
   for (const std::string& uid : pods) {
     int pod = IndexOf(uid);
-    if (pods_[pod].leaving) continue;
+    if (parts_.pods[pod].leaving) continue;
     auto report = op.reports.find(pod);
     bool ready = report != op.reports.end() && ReadyToRestart(report->second.candidate) &&
-                 static_cast<int>(report->second.candidate.workers.size()) == slots_;
+                 static_cast<int>(report->second.candidate.workers.size()) == parts_.job.slots;
     if (ready) {
       candidates.push_back(report->second.candidate);
     } else {
@@ -216,7 +240,8 @@ void World::Restart(int index, const std::vector<std::string>& pods, bool ask) {
     }
   }
   if (!all || candidates.empty()) return;
-  FinishWith(index, RestartView(op.lineage, EpochOf(op.state.view), candidates, min_pods_));
+  FinishWith(index,
+             RestartView(op.lineage, EpochOf(op.state.view), candidates, parts_.job.min_pods));
 }
 
 }  // namespace ringmaster::membership::sim

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "common/membership/clause.h"
+#include "common/membership/member.h"
 
 namespace ringmaster::membership::sim {
 
@@ -82,6 +83,7 @@ struct Coverage {
   int largest = 0;
 
   void Add(const Coverage& other);
+  void Add(const MemberCounters& member);
   std::string Text() const;
 };
 

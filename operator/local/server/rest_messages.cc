@@ -1,8 +1,6 @@
 #include "operator/local/server/rest_messages.h"
 
-#include <utility>
-
-#include "common/fields/fields.h"
+#include "common/fields/int.h"
 #include "common/fields/parse.h"
 #include "operator/kube/yaml.h"
 
@@ -58,9 +56,8 @@ std::string ManagerOf(const Request& request) {
 
 kube::DeleteOptions ReadDeleteOptions(const Json& body, const Request& request) {
   kube::DeleteOptions options;
-  const std::int64_t seconds = fields::Integer(body, "gracePeriodSeconds", -1);
-  if (seconds >= 0 && std::in_range<int>(seconds)) {
-    options.grace_period_seconds = static_cast<int>(seconds);
+  if (const int seconds = fields::Int(body, "gracePeriodSeconds", -1); seconds >= 0) {
+    options.grace_period_seconds = seconds;
   } else if (std::string grace = Param(request, "gracePeriodSeconds"); !grace.empty()) {
     options.grace_period_seconds = std::atoi(grace.c_str());
   }

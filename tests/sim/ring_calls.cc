@@ -1,11 +1,8 @@
-// The calls of a view's ring: who gives what, who leaves when, and what a rank has of it. What is
-// kept of a result and for how long is the product's ResultLog, what follows from it after a fault
-// the product's PlanRecovery; the order of the calls is that of Pipeline and EngineLoop.
+#include "tests/sim/ring_calls.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
-
-#include "tests/sim/world.h"
 
 namespace ringmaster::app::sim {
 namespace {
@@ -58,45 +55,45 @@ int RankIn(const membership::View& view, const std::string& uid, const Worker& w
 // ---- On the way
 
 // The ranks go through calls until each of them waits for its script again.
-void World::Go(Ring* ring, const std::vector<WorkerPtr>& ranks) {
-  ring->slow = strike_ != nullptr || random_.Chance(kSlow);
+void RingCalls::Go(Ring* ring, const std::vector<WorkerPtr>& ranks) {
+  ring->slow = parts_.plan.waits() || parts_.random.Chance(kSlow);
   for (const WorkerPtr& worker : ranks) {
     worker->busy = true;
     if (ring->slow) AdvanceSoon(worker);
   }
   bool moved = !ring->slow;
-  while (std::exchange(moved, false) && violation_.empty()) {
+  while (std::exchange(moved, false) && !parts_.journal.failed()) {
     for (const WorkerPtr& worker : ranks) moved = (worker->busy && Advance(worker)) || moved;
   }
 }
 
-void World::AdvanceSoon(const WorkerPtr& worker) {
-  const Micros delay =
-      random_.Chance(150) ? random_.Between(5 * kMs, 120 * kMs) : random_.Between(50, 3 * kMs);
-  time_.After(delay, [this, worker, turn = worker->turn] {
-    ToWorker(worker, [this, worker, turn] {
+void RingCalls::AdvanceSoon(const WorkerPtr& worker) {
+  const Micros delay = parts_.random.Chance(150) ? parts_.random.Between(5 * kMs, 120 * kMs)
+                                                 : parts_.random.Between(50, 3 * kMs);
+  parts_.time.After(delay, [this, worker, turn = worker->turn] {
+    parts_.pods.ToWorker(worker, [this, worker, turn] {
       if (worker->turn == turn && worker->busy) Advance(worker);
     });
   });
 }
 
 // What could not get through may do so now.
-void World::Retry(const std::vector<WorkerPtr>& ranks) {
+void RingCalls::Retry(const std::vector<WorkerPtr>& ranks) {
   for (const WorkerPtr& worker : ranks) {
     if (worker->busy && worker->in_call) AdvanceSoon(worker);
   }
 }
 
 // One move. False: the rank waits for others.
-bool World::Advance(const WorkerPtr& worker) {
-  Ring& ring = Of(worker->epoch).ring;
+bool RingCalls::Advance(const WorkerPtr& worker) {
+  Ring& ring = parts_.views.Of(worker->epoch).ring;
   if (!worker->in_call) {
     EnterCall(worker);
-    if (!violation_.empty()) return false;
+    if (parts_.journal.failed()) return false;
     const Stage& stage = ring.stages[worker->place];
     if (!ring.slow || !stage.ready) return true;
     // All that it needed: those that have been waiting, or this one alone.
-    for (const WorkerPtr& other : RanksOf(*worker->view)) {
+    for (const WorkerPtr& other : parts_.pods.RanksOf(*worker->view)) {
       const bool waits = InView(other, worker->epoch) && other->busy && other->in_call &&
                          other->place == worker->place;
       if (waits) AdvanceSoon(other);
@@ -112,18 +109,7 @@ bool World::Advance(const WorkerPtr& worker) {
   return true;
 }
 
-Given World::GivenBy(const Worker& worker) {
-  Given given;
-  given.there = true;
-  given.pod = worker.pod, given.slot = worker.slot, given.incarnation = worker.incarnation;
-  given.number = worker.log.next_number();
-  given.step = worker.step, given.done = worker.done, given.model = worker.model;
-  given.holds = worker.holds;
-  given.armed = worker.armed == worker.epoch || !worker.view->train;
-  return given;
-}
-
-void World::EnterCall(const WorkerPtr& worker) {
+void RingCalls::EnterCall(const WorkerPtr& worker) {
   const membership::View& view = *worker->view;
   // Nobody has said that it counts, so it never will.
   if (worker->call == Call::kVote) worker->log.DropPrepared();
@@ -132,30 +118,31 @@ void World::EnterCall(const WorkerPtr& worker) {
   if (call.call == Call::kExchange || call.call == Call::kState || call.call == Call::kLoaded)
     call.number = 0;
   if (call.call == Call::kState) call.giver = worker->plan.donor;
-  if (call.call == Call::kExchange) given.holding = HoldingOf(*worker);
-  const int rank = RankIn(view, pods_[worker->pod]->uid, *worker);
+  if (call.call == Call::kExchange) given.holding = parts_.recovery.HoldingOf(*worker);
+  const int rank = RankIn(view, parts_.pods[worker->pod]->uid, *worker);
   if (call.call == Call::kHandover) {
     const auto& handover = worker->plan.handovers[worker->handover];
     call.number = handover.result.response.number;
     call.giver = handover.holder;
     const Retained* kept = worker->log.Find(call.number);
     if (rank == call.giver && kept == nullptr)
-      return Fail("I4: " + Name(*worker) + " is to hand operation " + std::to_string(call.number) +
-                  " over and has not kept it");
+      return parts_.journal.Fail("I4: " + parts_.pods.NameOf(*worker) + " is to hand operation " +
+                                 std::to_string(call.number) + " over and has not kept it");
     if (rank == call.giver && !kept->parts.empty()) given.result = kept->parts.front().data;
   }
-  Ring& ring = Of(worker->epoch).ring;
+  Ring& ring = parts_.views.Of(worker->epoch).ring;
   if (ring.stages.size() == worker->place) {
     ring.stages.push_back(call);
     ring.stages.back().given.resize(view.ranks.size());
   }
   Stage& stage = ring.stages[worker->place];
   if (stage.call != call.call || stage.number != call.number || stage.giver != call.giver) {
-    return Fail("I4: in " + membership::EpochText(view.epoch) + " " + Name(*worker) +
-                " comes to call " + std::to_string(static_cast<int>(call.call)) +
-                " for operation " + std::to_string(call.number) + " while others are in call " +
-                std::to_string(static_cast<int>(stage.call)) + " for operation " +
-                std::to_string(stage.number));
+    return parts_.journal.Fail("I4: in " + membership::EpochText(view.epoch) + " " +
+                               parts_.pods.NameOf(*worker) + " comes to call " +
+                               std::to_string(static_cast<int>(call.call)) + " for operation " +
+                               std::to_string(call.number) + " while others are in call " +
+                               std::to_string(static_cast<int>(stage.call)) + " for operation " +
+                               std::to_string(stage.number));
   }
   worker->in_call = true;
   stage.given[static_cast<std::size_t>(rank)] = std::move(given);
@@ -164,42 +151,42 @@ void World::EnterCall(const WorkerPtr& worker) {
                                  : std::all_of(stage.given.begin(), stage.given.end(),
                                                [](const Given& part) { return part.there; });
   if (was_ready || !stage.ready) return;
-  if (stage.call == Call::kVote) CheckVote(stage, view);
+  if (stage.call == Call::kVote) parts_.invariants.CheckVote(stage, view);
   if (stage.call == Call::kReduce) Reduce(&stage, view);
 }
 
 // What others have given before they died or gave the view up may have come, or not.
-bool World::MayLeave(const WorkerPtr& worker, Stage* stage) {
+bool RingCalls::MayLeave(const WorkerPtr& worker, Stage* stage) {
   if (!stage->ready) return false;
-  if (!Of(worker->epoch).ring.slow) return true;
+  if (!parts_.views.Of(worker->epoch).ring.slow) return true;
   bool gone = false;
   const membership::View& view = *worker->view;
-  const std::vector<WorkerPtr> ranks = RanksOf(view);
+  const std::vector<WorkerPtr> ranks = parts_.pods.RanksOf(view);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     if (stage->giver >= 0 && static_cast<std::size_t>(stage->giver) != r) continue;
     const bool in = InView(ranks[r], worker->epoch) && ranks[r]->phase != Phase::kBroken;
-    if (in && !BothWays(worker->pod, ranks[r]->pod)) return false;
+    if (in && !parts_.network.BothWays(worker->pod, ranks[r]->pod)) return false;
     gone = gone || !in;
   }
   if (!gone) return true;
-  const int rank = RankIn(view, pods_[worker->pod]->uid, *worker);
+  const int rank = RankIn(view, parts_.pods[worker->pod]->uid, *worker);
   std::optional<bool>& lost = stage->given[static_cast<std::size_t>(rank)].lost;
-  if (!lost) lost = random_.Chance(kLostWithGiver);
+  if (!lost) lost = parts_.random.Chance(kLostWithGiver);
   return !*lost;
 }
 
-void World::LeaveCall(const WorkerPtr& worker, const Stage& stage) {
+void RingCalls::LeaveCall(const WorkerPtr& worker, const Stage& stage) {
   switch (stage.call) {
     case Call::kExchange:
-      return LeaveExchange(worker, stage);
+      return parts_.recovery.LeaveExchange(worker, stage);
     case Call::kHandover:
-      return LeaveHandover(worker, stage);
+      return parts_.recovery.LeaveHandover(worker, stage);
     case Call::kState:
-      TakeState(worker, stage);
+      parts_.recovery.TakeState(worker, stage);
       worker->call = Call::kLoaded;
       return;
     case Call::kLoaded:
-      return Activate(worker);
+      return parts_.recovery.Activate(worker);
     case Call::kVote:
       return LeaveVote(worker, stage);
     case Call::kReduce:
@@ -212,32 +199,32 @@ void World::LeaveCall(const WorkerPtr& worker, const Stage& stage) {
 }
 
 // It is out of the view, or the view has failed under it.
-void World::Interrupt(Worker* worker) {
+void RingCalls::Interrupt(Worker* worker) {
   ++worker->turn;
-  if (worker->busy) ++coverage_.interrupted;
+  if (worker->busy) ++parts_.journal.coverage().interrupted;
   if (worker->executed) {
     worker->log.Prepare(*std::exchange(worker->executed, {}));
-    ++coverage_.unconfirmed;
+    ++parts_.journal.coverage().unconfirmed;
   }
   worker->in_call = worker->busy = false;
 }
 
 // ---- Operations
 
-void World::LeaveVote(const WorkerPtr& worker, const Stage& stage) {
+void RingCalls::LeaveVote(const WorkerPtr& worker, const Stage& stage) {
   worker->log.Trim();  // all have come to this vote, so all have finished what came before
-  worker->agreed = together_ ? program_.size() - worker->done : 1;
+  worker->agreed = parts_.script.AskedFor(worker->done);
   worker->armed_round = std::all_of(stage.given.begin(), stage.given.end(),
                                     [](const Given& given) { return given.armed; });
   NextOperation(worker);
 }
 
-void World::NextOperation(const WorkerPtr& worker) {
+void RingCalls::NextOperation(const WorkerPtr& worker) {
   worker->call = Call::kVote;
   if (!worker->busy || worker->agreed == 0) return;
   --worker->agreed;
   worker->call = Call::kReduce;
-  if (program_[worker->done] != Kind::kStepEnd) return;
+  if (!parts_.script.EndsStep(worker->done)) return;
   // The vote was all that there is to it.
   worker->call = Call::kVote;
   worker->ran = worker->epoch;
@@ -247,24 +234,24 @@ void World::NextOperation(const WorkerPtr& worker) {
 }
 
 // All ranks have given their part: this is what those get that leave the call.
-void World::Reduce(Stage* stage, const membership::View& view) {
+void RingCalls::Reduce(Stage* stage, const membership::View& view) {
   std::uint64_t value = stage->number;
-  std::string text;
+  std::string givers;
   for (const Given& given : stage->given) {
     const auto who = static_cast<std::uint64_t>(given.pod) << 40 |
                      static_cast<std::uint64_t>(given.slot) << 32 | given.incarnation;
     value = Mix(Mix(value, who), Mix(given.model, static_cast<std::uint64_t>(given.step)));
-    text += " " + pods_[given.pod]->uid + "/" + std::to_string(given.slot) + "." +
-            std::to_string(given.incarnation);
+    givers += " " + NameOf(given);
   }
   stage->result = BufferOf(value);
-  results_[value] = "made in " + membership::EpochText(view.epoch) + " of" + text;
-  coverage_.repeated += !reduced_.insert(stage->number).second ? 1 : 0;
-  Trace([&] { return "operation " + std::to_string(stage->number) + " " + results_[value]; });
+  const std::string origin = "made in " + membership::EpochText(view.epoch) + " of" + givers;
+  parts_.journal.coverage().repeated +=
+      parts_.invariants.agreement().Reduced(stage->number, value, origin) ? 1 : 0;
+  parts_.journal.Trace([&] { return "operation " + std::to_string(stage->number) + " " + origin; });
 }
 
-void World::LeaveReduction(const WorkerPtr& worker, const Stage& stage) {
-  Retained result = ResultOf(program_[worker->done], stage.number, stage.result);
+void RingCalls::LeaveReduction(const WorkerPtr& worker, const Stage& stage) {
+  Retained result = ResultOf(parts_.script.Next(worker->done), stage.number, stage.result);
   if (result.response.needs_confirmation()) {
     worker->executed = std::move(result);
     worker->call = Call::kConfirm;
@@ -276,30 +263,31 @@ void World::LeaveReduction(const WorkerPtr& worker, const Stage& stage) {
 }
 
 // The script gets a result: one of its own ring, or one that was handed over.
-void World::Publish(const WorkerPtr& worker, const engine::Retained& result) {
+void RingCalls::Publish(const WorkerPtr& worker, const engine::Retained& result) {
   const std::uint64_t number = result.response.number;
   const bool end = result.response.kind() == Kind::kStepEnd;
   const std::uint64_t value = end ? number : ValueOf(result.parts.front().data);
   worker->model = Mix(worker->model, Mix(number, value));
   worker->recent[number] = value;
   if (worker->recent.size() > kRecentKept) worker->recent.erase(worker->recent.begin());
-  if (result.response.kind() != program_[worker->done]) {
-    Fail("I4: the script of " + Name(*worker) + " waits for operation " +
-         std::to_string(worker->done) + " of step " + std::to_string(worker->step + 1) +
-         " and gets operation " + std::to_string(number) + ", which is another");
+  if (result.response.kind() != parts_.script.Next(worker->done)) {
+    parts_.journal.Fail("I4: the script of " + parts_.pods.NameOf(*worker) +
+                        " waits for operation " + std::to_string(worker->done) + " of step " +
+                        std::to_string(worker->step + 1) + " and gets operation " +
+                        std::to_string(number) + ", which is another");
   }
   ++worker->done;
   if (end) EndStep(worker, result.response.armed);
   if (!std::exchange(worker->rebuild_pending, false)) return;
-  const bool waits = worker->done > 0 && (together_ || worker->done + 1 == program_.size());
-  WorkerSend(worker, {{"t", "rebuilt"},
-                      {"epoch", worker->epoch},
-                      {"step", worker->step},
-                      {"resumed", worker->step + (waits ? 1 : 0)},
-                      {"seconds", {{"stop", 0.001}}}});
+  const bool waits = worker->done > 0 && parts_.script.AsksForEnd(worker->done);
+  parts_.links.SendFrom(worker, {{"t", "rebuilt"},
+                                 {"epoch", worker->epoch},
+                                 {"step", worker->step},
+                                 {"resumed", worker->step + (waits ? 1 : 0)},
+                                 {"seconds", {{"stop", 0.001}}}});
 }
 
-void World::EndStep(const WorkerPtr& worker, bool armed) {
+void RingCalls::EndStep(const WorkerPtr& worker, bool armed) {
   ++worker->step;
   worker->done = 0;
   worker->holds = true;
@@ -311,10 +299,16 @@ void World::EndStep(const WorkerPtr& worker, bool armed) {
 }
 
 // A fault that has waited for this moment.
-void World::StrikeRing(const WorkerPtr& worker) {
-  if (!strike_) return;
-  const auto strike = std::exchange(strike_, nullptr);
-  time_.After(0, [strike, pod = worker->pod] { strike(pod); });
+void RingCalls::StrikeRing(const WorkerPtr& worker) {
+  if (const FaultPlan::Strike strike = parts_.plan.Take())
+    parts_.time.After(0, [strike, pod = worker->pod] { strike(pod); });
+}
+
+void RingCalls::ReachBoundary(const WorkerPtr& worker) {
+  worker->boundary_epoch = worker->epoch;
+  worker->boundary_step = worker->step;
+  parts_.links.SendFrom(worker,
+                        {{"t", "boundary"}, {"epoch", worker->epoch}, {"step", worker->step}});
 }
 
 }  // namespace ringmaster::app::sim
