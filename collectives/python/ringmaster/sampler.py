@@ -170,6 +170,10 @@ class ElasticSampler(SamplerNames):
             flags.extend(1.0 if position in mine else 0.0 for position in handed.window)
         return flags
 
+    def parts(self):
+        """Of each batch handed out since the last settled step: how much of it is this rank's."""
+        return [len(handed.own) / len(handed.window) for handed in self._handed_out]
+
     def give_back(self):
         """The step will not be: all that was handed out since the last settled step goes back."""
         self._count_as_done([p for handed in self._handed_out for p in handed.window], set())
