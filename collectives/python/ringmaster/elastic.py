@@ -346,7 +346,10 @@ class ObjectState(State):
     def copied(self, value, before):
         """A copy of `value`. `before`: the last one, whose memory it may use, or None."""
         del before
-        return copy.deepcopy(value)
+        numbers = {id(entry): list(entry)  # for deepcopy(), which copies them one by one
+                   for part in value.values() if isinstance(part, dict)
+                   for entry in part.values() if is_list_of_numbers(entry)}
+        return copy.deepcopy(value, numbers)
 
     def restore(self):
         if self._kept is None:
@@ -396,6 +399,11 @@ class ObjectState(State):
                              "same script" % (sorted(self._parts), sorted(states)))
         for name, part in self._parts.items():
             part.load_state_dict(states[name])
+
+
+def is_list_of_numbers(value):
+    """Of whole ones, such as a sampler has of all its samples."""
+    return type(value) is list and set(map(type, value)) == {int}
 
 
 def _syncs_itself(state):

@@ -418,6 +418,28 @@ def test_TheLengthOfAnIterationStaysWhatItWasWhateverIsCommittedMeanwhile(monkey
     assert len(sampler) == 20
 
 
+def test_WhatIsLeftAfterACommitIsKeptAsTwoNumbersAndWhatCameBefore(monkeypatch):
+    samplers = [ElasticSampler(1000, seed=1) for _ in range(2)]
+    streams = []
+    for rank, sampler in enumerate(samplers):
+        monkeypatch.setattr(_core, "step_view", lambda: _core.View(rank, 2, 1))
+        streams.append(list(sampler))
+    done = []
+    for batches in ((0, 0), (1, 1), (3, 2)):  # of each rank; each has left one out
+        for sampler, stream, batch in zip(samplers, streams, batches):
+            sampler.record_batch(batch, 8)
+            done += stream[batch * 8:batch * 8 + 8]
+        recorded = [sampler.recorded() for sampler in samplers]
+        for sampler in samplers:
+            sampler.merge(recorded)
+            assert sampler.processed_indices == set(done) and sampler.remaining == 1000 - len(done)
+            assert len(sampler.state_dict()["returned"]) == (0 if batches[0] < 3 else 15)
+            assert sorted(sampler.remaining_indices + done) == list(range(1000))
+    samplers[0].record_batch(2, 8)
+    samplers[0].merge([samplers[0].recorded(), []])
+    assert len(samplers[0].state_dict()["returned"]) == 7
+
+
 def test_SamplesCanBeRecordedByTheirIndices(monkeypatch):
     monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 1, 1))
     sampler = ElasticSampler(6, seed=2)

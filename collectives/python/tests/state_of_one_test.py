@@ -235,6 +235,22 @@ def test_ASamplerInAnObjectStateIsHandledAsInATorchState(world):
     assert sampler.processed_indices == set(stream[:4])
 
 
+@pytest.mark.parametrize("make", [rm.elastic.ObjectState, rm.elastic.TorchState])
+def test_WhatAStateHasKeptOfASamplerIsACopy(world, make):
+    sampler = rm.elastic.ElasticSampler(20, seed=1)
+    state = make(sampler=sampler)
+    sampler.record_indices(range(5, 20))
+    state.commit()
+    left = sampler.remaining_indices
+    assert sampler.state_dict()["returned"]
+    for _ in range(2):
+        sampler.record_indices([0])
+        sampler.merge([sampler.recorded()])
+        assert sampler.remaining == 4
+        state.restore()
+        assert sampler.remaining_indices == left
+
+
 def test_AFunctionThatIsEnteredAgainGoesOnInItsEpoch(world):
     state = rm.elastic.ObjectState(sampler=rm.elastic.ElasticSampler(20, seed=1))
     seen = []
