@@ -440,6 +440,32 @@ def test_WhatIsLeftAfterACommitIsKeptAsTwoNumbersAndWhatCameBefore(monkeypatch):
     assert len(samplers[0].state_dict()["returned"]) == 7
 
 
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_AStateOfHorovodsSamplerSaysHowManySamplesOfItsOrderAreDone(monkeypatch, shuffle):
+    monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 1, 1))
+    order = list(range(30))
+    if shuffle:
+        random.Random(7 + 2).shuffle(order)  # as Horovod 0.28.1 does: of seed + epoch
+    sampler = ElasticSampler(30, shuffle=shuffle, seed=7)
+    sampler.load_state_dict({"epoch": 2, "processed_num": 12})
+    assert sampler.epoch == 2 and sampler.processed_indices == set(order[:12])
+    sampler.set_epoch(epoch=2)  # the epoch goes on
+    assert sorted(sampler) == sorted(order[12:])
+    sampler.load_state_dict({"epoch": 2, "processed_num": 32})  # some twice, for the last batch
+    assert sampler.remaining == 0
+
+
+@pytest.mark.parametrize("state, says", [
+    ({"seed": 0, "epoch": 1, "cursor": 2, "returned": []}, r"state: lacks 'count', must be what"),
+    ({"processed_num": 3}, "state: lacks 'epoch', must be what state_dict"),
+    ({}, "state: lacks 'count', 'cursor', 'epoch', 'returned', 'seed', must be"),
+    ([1], r"state: is a list, must be what state_dict\(\) of this sampler, or of Horovod's, has"),
+])
+def test_AStateThatIsNoSamplersIsNamed(state, says):
+    with pytest.raises(ValueError, match=says):
+        ElasticSampler(5).load_state_dict(state)
+
+
 def test_SamplesCanBeRecordedByTheirIndices(monkeypatch):
     monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 1, 1))
     sampler = ElasticSampler(6, seed=2)
