@@ -223,6 +223,18 @@ def test_fp16_compression_is_near():
         assert torch.allclose(mine, theirs, atol=0.05)
 
 
+def test_ranks_that_have_joined_are_not_divided_by():
+    model = torch.nn.Linear(1, 1, bias=False)
+    model.weight.data.zero_()
+    optimizer = rm.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), end_step=False)
+    if rank == size - 1:
+        model(torch.ones(1, 1)).mean().backward()
+        optimizer.step()
+        assert model.weight.item() == -1.0, model.weight
+        assert rm.allreduce(torch.ones(1)).item() == 1 / size
+    assert rm.join() == size - 1
+
+
 def test_wrong_use_is_said():
     model, plain = make()
     optimizer = rm.DistributedOptimizer(plain)
