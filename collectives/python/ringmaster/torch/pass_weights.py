@@ -1,5 +1,5 @@
-"""PassWeights: what each backward pass of a step counts, where a rank's shares of an ElasticSampler's
-batches are of different sizes.
+"""PassWeights: what each backward pass of a step counts, where a rank's shares of the batches of an
+ElasticSampler are of different sizes.
 
 A rank's gradient is that of a mean over its share, so it counts as much as the share is of the
 global batch. What the passes of a step have added up is weighed once, as the first of them is. So

@@ -157,8 +157,8 @@ def a_step_of_two_passes(model, passes, at_once, **options):
 
 
 class EachSamplesWeight(torch.nn.Module):
-    """What a step adds to `weight` is each sample's part in it. `scale` learns what the loss counts:
-    it has a gradient also of an empty share, of which the loss is not a number.
+    """What a step takes from `weight` is each sample's part in it. `scale` learns what the loss
+    counts: it has a gradient also of an empty share, of which the loss is not a number.
     """
 
     def __init__(self, learns=False):

@@ -1,5 +1,5 @@
-"""A training function that is entered again, and after it a loop of its own with an optimizer of its
-own: each step of that ends one.
+"""A training function that is entered again, and after it a loop with an optimizer of its own, each
+step of which ends one.
 """
 
 import os
