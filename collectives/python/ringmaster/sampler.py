@@ -170,6 +170,10 @@ class ElasticSampler(SamplerNames):
             flags.extend(1.0 if position in mine else 0.0 for position in handed.window)
         return flags
 
+    def parts(self):
+        """Of each batch handed out since the last settled step: how much of it is this rank's."""
+        return [len(handed.own) / len(handed.window) for handed in self._handed_out]
+
     def give_back(self):
         """The step will not be: all that was handed out since the last settled step goes back."""
         self._count_as_done([p for handed in self._handed_out for p in handed.window], set())
@@ -204,15 +208,15 @@ class ElasticSampler(SamplerNames):
 
     # ---- Horovod's way
 
-    def set_epoch(self, number):
-        """Goes to epoch `number`, in which all samples are to do.
+    def set_epoch(self, epoch):
+        """Goes to epoch number `epoch`, in which all samples are to do.
 
         The same number again: after an iteration this is the epoch's end, as Horovod's scripts say
         it, and all its samples are to do again. Before one the epoch goes on where it was: a state
         has been restored, or the training function has been entered again.
         """
-        if number != self._epoch or self._stream is not None:
-            self._begin_epoch(number)
+        if epoch != self._epoch or self._stream is not None:
+            self._begin_epoch(epoch)
 
     def forget_iteration(self):
         """The training function is entered again, on all ranks: nobody iterates any more."""
@@ -247,12 +251,18 @@ class ElasticSampler(SamplerNames):
                 "cursor": self._cursor, "returned": list(self._returned)}
 
     def load_state_dict(self, state):
-        """What state_dict() of this sampler, or of Horovod's, has returned."""
+        """What state_dict() of this sampler, or of Horovod's, has returned. ValueError: it is
+        something else, or of another number of samples.
+        """
+        _check_state(state)
         if "processed_indices" in state:
-            self._begin_epoch(state["epoch"])
-            done = set(state["processed_indices"])
-            self._returned = [p for p, index in enumerate(self._order) if index not in done]
-            self._cursor, self.last_settled = self._count, None
+            self._begin_where_are_done(state["epoch"], state["processed_indices"])
+            return
+        if "processed_num" in state:
+            order = list(range(self._count))
+            if self.shuffle:
+                random.Random(self.seed + state["epoch"]).shuffle(order)  # Horovod's order
+            self._begin_where_are_done(state["epoch"], order[:state["processed_num"]])
             return
         if state["count"] != self._count:
             raise ValueError("dataset: has %d samples here and %d in the state: all workers must "
@@ -261,6 +271,26 @@ class ElasticSampler(SamplerNames):
         self._begin_epoch(state["epoch"])
         self._cursor, self._returned = state["cursor"], list(state["returned"])
         self.last_settled = None
+
+
+    def _begin_where_are_done(self, epoch, indices):
+        self._begin_epoch(epoch)
+        done = set(indices)
+        self._returned = [p for p, index in enumerate(self._order) if index not in done]
+        self._cursor, self.last_settled = self._count, None
+
+
+_HAS = {"seed", "count", "epoch", "cursor", "returned"}
+_HOROVODS = ("processed_indices", "processed_num")  # of older versions, and of 0.28
+
+
+def _check_state(state):
+    wanted = "must be what state_dict() of this sampler, or of Horovod's, has returned"
+    if not isinstance(state, dict):
+        raise ValueError("state: is a %s, %s" % (type(state).__name__, wanted))
+    lacks = ({"epoch"} if any(name in state for name in _HOROVODS) else _HAS) - set(state)
+    if lacks:
+        raise ValueError("state: lacks %s, %s" % (", ".join(map(repr, sorted(lacks))), wanted))
 
 
 def share(window, rank, size):

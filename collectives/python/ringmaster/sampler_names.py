@@ -2,6 +2,8 @@
 and samples that the script itself records as done.
 """
 
+import itertools
+
 from ringmaster import _core
 
 
@@ -85,8 +87,9 @@ class SamplerNames:
     def merge(self, recorded_by_rank):
         """Counts what all ranks recorded as done (state.commit does this)."""
         done = {position for recorded in recorded_by_rank for position in recorded}
-        left = [position for position in self._left() if position not in done]
-        # What was handed out and what not no longer forms one range: list all that is left.
-        self._returned, self._cursor = sorted(left), self._count
+        cursor = max(self._cursor, max(done, default=-1) + 1)
+        before = itertools.chain(self._returned, range(self._cursor, cursor))
+        self._returned = [position for position in before if position not in done]
+        self._cursor = cursor
         self._own_total += len(self._recorded)
         self._recorded = []

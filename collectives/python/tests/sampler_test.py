@@ -418,6 +418,54 @@ def test_TheLengthOfAnIterationStaysWhatItWasWhateverIsCommittedMeanwhile(monkey
     assert len(sampler) == 20
 
 
+def test_WhatIsLeftAfterACommitIsKeptAsTwoNumbersAndWhatCameBefore(monkeypatch):
+    samplers = [ElasticSampler(1000, seed=1) for _ in range(2)]
+    streams = []
+    for rank, sampler in enumerate(samplers):
+        monkeypatch.setattr(_core, "step_view", lambda: _core.View(rank, 2, 1))
+        streams.append(list(sampler))
+    done = []
+    for batches in ((0, 0), (1, 1), (3, 2)):  # of each rank; each has left one out
+        for sampler, stream, batch in zip(samplers, streams, batches):
+            sampler.record_batch(batch, 8)
+            done += stream[batch * 8:batch * 8 + 8]
+        recorded = [sampler.recorded() for sampler in samplers]
+        for sampler in samplers:
+            sampler.merge(recorded)
+            assert sampler.processed_indices == set(done) and sampler.remaining == 1000 - len(done)
+            assert len(sampler.state_dict()["returned"]) == (0 if batches[0] < 3 else 15)
+            assert sorted(sampler.remaining_indices + done) == list(range(1000))
+    samplers[0].record_batch(2, 8)
+    samplers[0].merge([samplers[0].recorded(), []])
+    assert len(samplers[0].state_dict()["returned"]) == 7
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_AStateOfHorovodsSamplerSaysHowManySamplesOfItsOrderAreDone(monkeypatch, shuffle):
+    monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 1, 1))
+    order = list(range(30))
+    if shuffle:
+        random.Random(7 + 2).shuffle(order)  # as Horovod 0.28.1 does: of seed + epoch
+    sampler = ElasticSampler(30, shuffle=shuffle, seed=7)
+    sampler.load_state_dict({"epoch": 2, "processed_num": 12})
+    assert sampler.epoch == 2 and sampler.processed_indices == set(order[:12])
+    sampler.set_epoch(epoch=2)  # the epoch goes on
+    assert sorted(sampler) == sorted(order[12:])
+    sampler.load_state_dict({"epoch": 2, "processed_num": 32})  # some twice, for the last batch
+    assert sampler.remaining == 0
+
+
+@pytest.mark.parametrize("state, says", [
+    ({"seed": 0, "epoch": 1, "cursor": 2, "returned": []}, r"state: lacks 'count', must be what"),
+    ({"processed_num": 3}, "state: lacks 'epoch', must be what state_dict"),
+    ({}, "state: lacks 'count', 'cursor', 'epoch', 'returned', 'seed', must be"),
+    ([1], r"state: is a list, must be what state_dict\(\) of this sampler, or of Horovod's, has"),
+])
+def test_AStateThatIsNoSamplersIsNamed(state, says):
+    with pytest.raises(ValueError, match=says):
+        ElasticSampler(5).load_state_dict(state)
+
+
 def test_SamplesCanBeRecordedByTheirIndices(monkeypatch):
     monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 1, 1))
     sampler = ElasticSampler(6, seed=2)

@@ -38,10 +38,10 @@ Adasum: int
 def DistributedOptimizer(optimizer: Any, name: Optional[str] = ..., device_dense: str = ...,
                          device_sparse: str = ..., compression: Type[Compressor] = ...,
                          sparse_as_dense: bool = ..., gradient_predivide_factor: float = ...,
-                         op: int = ..., num_groups: int = ...,
+                         op: int = ..., backward_passes_per_step: int = ...,
+                         average_aggregated_gradients: bool = ..., num_groups: int = ...,
                          groups: Union[None, int, Sequence[Any]] = ...,
-                         backward_passes_per_step: int = ...,
-                         average_aggregated_gradients: bool = ..., process_set: ProcessSet = ...,
+                         process_set: ProcessSet = ...,
                          scale_local_gradients: bool = ..., *,
                          sampler: Optional[elastic.ElasticSampler] = ...) -> Any: ...
 def allgather(value: Any, name: Optional[str] = ...) -> Any: ...

@@ -72,8 +72,8 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
 
 
 class MetricAverageCallback(tf.keras.callbacks.Callback):
-    """Averages an epoch's metrics over the ranks, for the callbacks behind it. All ranks must have
-    the same ones. `device` is not used.
+    """Averages an epoch's metrics over the ranks, for the callbacks behind it: numbers, and vectors
+    and such of them. All ranks must have the same ones. `device` is not used.
     """
 
     def __init__(self, device="", process_set=global_process_set):
@@ -85,11 +85,14 @@ class MetricAverageCallback(tf.keras.callbacks.Callback):
         names = sorted(logs or {}, key=_numbers_by_value)
         if not names:
             return
-        values = numpy.array([float(logs[name]) for name in names], numpy.float64)
+        values = [numpy.asarray(logs[name], numpy.float64) for name in names]
+        together = numpy.concatenate([value.ravel() for value in values])
         operation = _requests.full_name("metrics", "epoch", self.process_set)
-        averages, = arrays.start_allreduces([values], [operation], Average,
+        averages, = arrays.start_allreduces([together], [operation], Average,
                                             process_set=self.process_set).wait()
-        logs.update(zip(names, averages.tolist()))
+        parts = numpy.split(averages, numpy.cumsum([value.size for value in values])[:-1])
+        for name, value, part in zip(names, values, parts):
+            logs[name] = part.reshape(value.shape) if value.shape else part.item()
 
 
 def _numbers_by_value(name):
@@ -196,14 +199,21 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
 class BestModelCheckpoint(tf.keras.callbacks.ModelCheckpoint):
     """Rank 0 saves the model after each epoch whose `monitor` is the best so far.
 
-    Put it behind MetricAverageCallback. `filepath`, which Horovod sets from outside, may be given;
-    other arguments are Keras's.
+    Put it behind MetricAverageCallback. `filepath`, which Horovod sets from outside, may be given,
+    else it is best_model.keras or best_model.weights.h5; other arguments are Keras's, in the order
+    of horovod.tensorflow.keras, or of horovod.keras, where `mode` is the third.
     """
 
-    def __init__(self, monitor="val_loss", verbose=0, mode="auto", save_freq="epoch",
-                 filepath="best_model.keras"):
+    def __init__(self, monitor="val_loss", verbose=0, save_weights_only=False, mode="auto",
+                 save_freq="epoch", filepath=None):
+        if isinstance(save_weights_only, str):
+            save_freq = save_freq if mode == "auto" else mode
+            save_weights_only, mode = False, save_weights_only
+        if filepath is None:
+            filepath = "best_model.weights.h5" if save_weights_only else "best_model.keras"
         super().__init__(filepath=filepath, monitor=monitor, verbose=verbose, mode=mode,
-                         save_freq=save_freq, save_best_only=True, save_weights_only=False)
+                         save_freq=save_freq, save_best_only=True,
+                         save_weights_only=save_weights_only)
 
     def on_train_batch_end(self, batch, logs=None):
         if _core.rank() == 0:

@@ -11,12 +11,12 @@ from ringmaster.tensorflow.optimizer import is_distributed
 
 def DistributedOptimizer(optimizer, name=None, device_dense="", device_sparse="",
                          compression=Compression.none, sparse_as_dense=False,
-                         gradient_predivide_factor=1.0, op=Average, num_groups=0, groups=None,
-                         backward_passes_per_step=1, average_aggregated_gradients=False,
+                         gradient_predivide_factor=1.0, op=Average, backward_passes_per_step=1,
+                         average_aggregated_gradients=False, num_groups=0, groups=None,
                          process_set=global_process_set, scale_local_gradients=True, *,
                          sampler=None):
-    """ringmaster.tensorflow.DistributedOptimizer, its arguments in the order of Horovod's Keras
-    module.
+    """ringmaster.tensorflow.DistributedOptimizer, its arguments in the order of
+    horovod.tensorflow.keras.
     """
     return rm.DistributedOptimizer(optimizer, name, False, device_dense, device_sparse, compression,
                                    sparse_as_dense, backward_passes_per_step, op,

@@ -67,8 +67,8 @@ def allreduce(tensor, average=None, device_dense="", device_sparse="",
 @as_it_is
 def grouped_allreduce(tensors, average=None, device_dense="", device_sparse="",
                       compression=Compression.none, op=None, prescale_factor=1.0,
-                      postscale_factor=1.0, process_set=global_process_set, name=None,
-                      ignore_name_scope=False):
+                      postscale_factor=1.0, process_set=global_process_set,
+                      ignore_name_scope=False, name=None):
     """allreduce() of several tensors as one: all of them complete, or none. Returns a list.
 
     tf.IndexedSlices are reduced one by one.
@@ -124,8 +124,8 @@ def grouped_allgather(tensors, name=None, ignore_name_scope=False,
 
 @as_it_is
 def reducescatter(tensor, device_dense="", compression=Compression.none, op=Average, name=None,
-                  process_set=global_process_set, prescale_factor=1.0, postscale_factor=1.0,
-                  ignore_name_scope=False):
+                  process_set=global_process_set, ignore_name_scope=False, prescale_factor=1.0,
+                  postscale_factor=1.0):
     """This rank's rows of the reduction over all ranks.
 
     Shapes must be the same on all ranks. Each gets rows / size rows, of uneven ones the first ranks

@@ -7,7 +7,8 @@ import sys
 
 import torch
 
-from ringmaster.elastic import ElasticSampler, HostsUpdatedInterrupt, ObjectState, State, run
+from ringmaster.elastic import (ElasticSampler, HostsUpdatedInterrupt, ObjectState, State,
+                                is_list_of_numbers, run)
 from ringmaster.torch.arguments import check_has_state
 from ringmaster.torch.data_loader import ElasticDataLoader
 from ringmaster.torch.devices import to_host
@@ -44,6 +45,8 @@ class TorchState(ObjectState):
             for key, part in value.items():
                 made[key] = self.copied(part, _part(before, dict, key))
             return made
+        if is_list_of_numbers(value):
+            return list(value)
         if type(value) in (list, tuple):
             return type(value)(self.copied(part, _part(before, type(value), index))
                                for index, part in enumerate(value))

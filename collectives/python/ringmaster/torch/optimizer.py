@@ -24,6 +24,7 @@ from ringmaster.torch.compression import Compression
 from ringmaster.torch.handles import synchronize
 from ringmaster.torch.optimizer_numbers import number_of
 from ringmaster.torch.original import KeepsOriginal, take_over
+from ringmaster.torch.pass_weights import PassWeights
 from ringmaster.torch.state_of_optimizer import GivesState
 
 __all__ = ["DistributedOptimizer"]
@@ -50,6 +51,7 @@ class _Distributed(GivesState, KeepsOriginal):
         self._backward_passes = backward_passes
         self._ender = Steps.new_ender() if end_step else None
         self._sampler = None
+        self._pass_weights = PassWeights(options.op == Average)
         self._synchronized = False
         self._should_synchronize = True
         self._void = False
@@ -78,6 +80,7 @@ class _Distributed(GivesState, KeepsOriginal):
             self._sampler = sampler
             sampler.batches_per_step = self._backward_passes
             sampler.on_epoch_end(self._step_with_the_rest)
+            self._weigh_passes()
 
     def _step_with_the_rest(self):
         """The epoch has ended before backward_passes_per_step passes were made.
@@ -97,8 +100,19 @@ class _Distributed(GivesState, KeepsOriginal):
         self._delay = {parameter: self._backward_passes for parameter in self._delay}
         if self._sampler is not None:
             self._sampler.batches_per_step = self._backward_passes
+        self._weigh_passes()
+
+    def _weigh_passes(self):
+        """One pass is weighed as it is sent."""
+        if self._sampler is not None and self._backward_passes > 1:
+            for parameter in self._hooks:
+                self._pass_weights.watch(parameter, self._sampler)
 
     def _hook_all(self):
+        self._hook_missing()
+        self._weigh_passes()
+
+    def _hook_missing(self):
         if len(self._hooks) == len(self._bucket_of):
             return
         for parameter in self._bucket_of:
@@ -120,6 +134,7 @@ class _Distributed(GivesState, KeepsOriginal):
         """Another optimizer of the same parameter is told of its gradients, until this one's
         zero_grad(). Where the script steps this one without that, they are sent then.
         """
+        self._pass_weights.let_go(parameter)
         hook, _ = self._hooks.pop(parameter, (None, None))
         if hook is not None:
             hook.remove()
@@ -140,6 +155,7 @@ class _Distributed(GivesState, KeepsOriginal):
         self._bucket_of[parameter] = bucket
         self._delay[parameter] = self._backward_passes
         self._hook(parameter)
+        self._weigh_passes()
         if self._stays_sparse(parameter):
             self._split_off(parameter, bucket)
 
@@ -203,8 +219,7 @@ class _Distributed(GivesState, KeepsOriginal):
         handed_out = self._sampler.contribution() if self._sampler else []
         self._weighs_samples = bool(handed_out)
         if handed_out:
-            weight = sum(handed_out) / len(handed_out) if self._options.op == Average else 1.0
-            self._contribution = (0.0 if not any(handed_out) else weight, handed_out)
+            self._contribution = (self._pass_weights.of_step(self._sampler.parts()), handed_out)
         else:
             self._contribution = (1.0, presence.flags(_core.step_view().rank))
         if late:
@@ -269,6 +284,7 @@ class _Distributed(GivesState, KeepsOriginal):
         self._launched = 0
         self._contribution = None
         self._delay = {parameter: self._backward_passes for parameter in self._delay}
+        self._pass_weights.begin_step()
 
     def _settle(self, sums):
         """What to divide by. Tells the sampler which samples are in."""

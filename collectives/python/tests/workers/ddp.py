@@ -1,5 +1,6 @@
 """DistributedDataParallel on all ranks gives what one process gives."""
 
+import contextlib
 import os
 
 import torch
@@ -83,6 +84,33 @@ def test_several_backward_passes_make_one_step():
         (loss_of(reference, [30 + r]) / size).backward()
     plain.step()
     same(model, reference)
+
+
+class EachSamplesWeight(torch.nn.Module):
+    """The gradient of `weight` is each sample's part in the step."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(9))
+        self.scale = torch.nn.Parameter(torch.zeros(1))
+
+    def forward(self, own):
+        return (torch.eye(9)[own] @ self.weight).mean() * torch.exp(-self.scale) + self.scale
+
+
+def test_each_pass_of_a_step_counts_by_its_own_shares():
+    sampler = rm.elastic.ElasticSampler(9, shuffle=False)
+    model = EachSamplesWeight()
+    for _ in range(2):  # the second one takes the first one's place
+        wrapped = rmd.exact_mean(DistributedDataParallel(model), sampler, 2)
+        for number, own in enumerate(sampler.batches(8)):
+            with contextlib.nullcontext() if number else wrapped.no_sync():
+                wrapped(own).backward()
+        expected = torch.tensor([0.125] * 8 + [1.0])
+        assert torch.allclose(model.weight.grad, expected), model.weight.grad
+        assert torch.allclose(model.scale.grad, torch.tensor([2.0])), model.scale.grad
+        model.zero_grad()
+        sampler.set_epoch(0)
 
 
 def test_a_hook_may_wait_for_what_it_begins_in_a_callback():

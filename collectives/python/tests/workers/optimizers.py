@@ -1,6 +1,7 @@
 """The gradient of a step is the mean over all samples, however they are divided and bucketed."""
 
 import functools
+import itertools
 import warnings
 
 import torch
@@ -141,6 +142,53 @@ def test_the_step_at_an_epochs_end_is_made_by_ranks_without_a_sample_too():
     assert all(torch.equal(a, b) for other in everyone for a, b in zip(other, everyone[0]))
 
 
+def a_step_of_two_passes(model, passes, at_once, **options):
+    """Of 9 samples in batches of 8. at_once: both shares are taken before the first pass."""
+    sampler = rm.elastic.ElasticSampler(9, shuffle=False)
+    optimizer = rm.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0),
+                                        backward_passes_per_step=passes, sampler=sampler, **options)
+    shares = iter(sampler.batches(8))
+    for own in [next(shares), next(shares)] if at_once else itertools.islice(shares, 2):
+        model.loss(own).backward()
+    if passes == 2:
+        optimizer.step()
+        optimizer.zero_grad()
+    assert next(shares, None) is None and sampler.epoch == 1  # with 3 passes the step is made here
+
+
+class EachSamplesWeight(torch.nn.Module):
+    """What a step takes from `weight` is each sample's part in it. `scale` learns what the loss
+    counts: it has a gradient also of an empty share, of which the loss is not a number.
+    """
+
+    def __init__(self, learns=False):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(9))
+        if learns:
+            self.scale = torch.nn.Parameter(torch.zeros(1))
+        self._learns = learns
+
+    def loss(self, own):
+        loss = (torch.eye(9)[own] @ self.weight).mean()
+        return (loss * torch.exp(-self.scale) + self.scale).sum() if self._learns else loss
+
+
+def test_each_pass_of_a_step_counts_by_its_own_shares():
+    for passes, at_once, learns in itertools.product((2, 3), (False, True), (False, True)):
+        mine, alone = EachSamplesWeight(learns), EachSamplesWeight(learns)
+        a_step_of_two_passes(mine, passes, at_once)
+        (alone.loss(list(range(8))) + alone.loss([8])).backward()
+        torch.optim.SGD(alone.parameters(), lr=1.0).step()
+        assert torch.allclose(alone.weight, torch.tensor([-0.125] * 8 + [-1.0])), alone.weight
+        same(mine, alone)
+
+
+def test_an_empty_share_adds_nothing_to_a_sum():
+    model = EachSamplesWeight(learns=True)
+    a_step_of_two_passes(model, 2, False, op=rm.Sum)
+    assert not any(part.isnan().any() for part in model.parameters()), list(model.parameters())
+
+
 def test_many_buckets():
     test_an_epoch_equals_one_process(bucket_bytes=40)
 
@@ -173,6 +221,18 @@ def test_fp16_compression_is_near():
     plain.step()
     for mine, theirs in zip(model.parameters(), reference.parameters()):
         assert torch.allclose(mine, theirs, atol=0.05)
+
+
+def test_ranks_that_have_joined_are_not_divided_by():
+    model = torch.nn.Linear(1, 1, bias=False)
+    model.weight.data.zero_()
+    optimizer = rm.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), end_step=False)
+    if rank == size - 1:
+        model(torch.ones(1, 1)).mean().backward()
+        optimizer.step()
+        assert model.weight.item() == -1.0, model.weight
+        assert rm.allreduce(torch.ones(1)).item() == 1 / size
+    assert rm.join() == size - 1
 
 
 def test_wrong_use_is_said():

@@ -318,6 +318,39 @@ def test_metrics_whose_names_keras_has_numbered_belong_together_by_their_order()
     assert logs == dict(zip(names, (mean, 10 + mean)), loss=1.0), logs
 
 
+def test_metrics_of_any_shape_are_averaged():
+    logs = {"loss": float(rank), "recall": np.float32([rank, 10 + rank]),
+            "table": tf.constant([[rank, 1.0], [2.0, 3.0]])}
+    hvd_keras.callbacks.MetricAverageCallback().on_epoch_end(0, logs)
+    mean = (size - 1) / 2
+    assert type(logs["loss"]) is float and logs["loss"] == mean
+    np.testing.assert_array_equal(logs["recall"], [mean, 10 + mean])
+    np.testing.assert_array_equal(logs["table"], [[mean, 1], [2, 3]])
+
+
+def test_arguments_by_their_places_are_horovods():
+    rows = hvd.reducescatter(tf.ones([2 * size]), "", hvd.Compression.none, hvd.Sum, None,
+                             hvd.global_process_set, True, 0.5, 4.0)
+    assert rows.numpy().tolist() == [2.0 * size] * 2
+    total = hvd.grouped_allreduce([tf.ones([1])], None, "", "", hvd.Compression.none, hvd.Sum, 1.0,
+                                  1.0, hvd.global_process_set, True, "by_place")
+    assert total[0].numpy().tolist() == [size]
+    optimizer = hvd_keras.DistributedOptimizer(
+        keras.optimizers.SGD(0.1), None, "", "", hvd.Compression.none, False, 1.0, hvd.Average, 2,
+        True)
+    weight = tf.Variable([1.0])
+    for wanted in (1.0, 0.9):
+        optimizer.apply_gradients([(tf.constant([1.0]), weight)])
+        np.testing.assert_allclose(weight.numpy(), [wanted])
+    for places, wanted in (((), (False, "epoch")), ((True,), (True, "epoch")),
+                           ((False, "min", 7), (False, 7)), (("min", 7), (False, 7)),
+                           (("min",), (False, "epoch"))):
+        callback = hvd_keras.callbacks.BestModelCheckpoint("loss", 0, *places)
+        assert (callback.save_weights_only, callback.save_freq) == wanted, places
+        if "min" in places:
+            assert callback.mode == "min" if KERAS_3 else callback.monitor_op is np.less, places
+
+
 def test_horovods_modules():
     # Before the walk imports them.
     assert hvd.mpi_ops._allreduce(tf.ones([2])).numpy().tolist() == [size] * 2

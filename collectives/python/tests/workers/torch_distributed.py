@@ -2,7 +2,10 @@
 some.
 """
 
+import gc
 import os
+import time
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -112,6 +115,32 @@ def collectives(group, ranks):
     dist.barrier(group=group)
 
 
+def what_is_kept(group):
+    """How many tensors of finished operations are still there."""
+    tensors = weakref.WeakSet()
+    works = []
+    for number in range(40):
+        t = mine(1000)
+        tensors.add(t)
+        work = dist.all_reduce(t, group=group, async_op=True)
+        work.get_future().wait() if number % 2 else work.wait()
+        if number == 1:
+            works.append(work)
+    dist.barrier(group=group)
+    del t, work
+    gc.collect()
+    for _ in range(60):  # the thread that fulfils a future lets it go a moment later
+        dist.barrier(group=group)
+        if len(tensors) <= 1:
+            break
+        time.sleep(0.05)
+    equal(works[0].result()[0], torch.full((1000,), float(sum(range(1, size + 1)))))
+    equal(works[0].get_future().wait()[0], works[0].result()[0])
+    return len(tensors)
+
+
+kept = what_is_kept(dist.group.WORLD)
+assert kept == 1, kept  # whose work the script has
 collectives(dist.group.WORLD, list(range(size)))
 some = list(range(size))[::2] if size > 2 else [0, 1]
 groups = [dist.new_group(some), dist.new_group([size - 1]), dist.new_group()]

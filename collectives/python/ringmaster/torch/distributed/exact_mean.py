@@ -17,6 +17,7 @@ from ringmaster.errors import WorkerDroppedError
 from ringmaster.process_sets import global_process_set
 from ringmaster.reductions import Sum
 from ringmaster.torch.handles import synchronize
+from ringmaster.torch.pass_weights import PassWeights
 from ringmaster.torch.starting import start_allreduce
 
 _means = weakref.WeakSet()
@@ -40,6 +41,8 @@ def exact_mean(model, sampler=None, backward_passes_per_step=1):
     if sampler is not None:
         sampler.batches_per_step = int(backward_passes_per_step)
         _samplers.add(sampler)
+        if sampler.batches_per_step > 1:
+            mean.weigh_passes(model.module.parameters())
     model.register_comm_hook(mean, _reduce)
     _means.add(mean)
     _modules.add(model.module)
@@ -94,6 +97,11 @@ class _Mean:
         self._sampler = sampler
         self._number = next(_numbers)
         self._parts = []
+        self._pass_weights = PassWeights()
+
+    def weigh_passes(self, parameters):
+        for parameter in parameters:
+            self._pass_weights.watch(parameter, self._sampler)
 
     def add(self, bucket):
         """Starts a bucket's reduction; with the last one all are finished."""
@@ -126,7 +134,7 @@ class _Mean:
         flags = self._sampler.contribution() if self._sampler is not None else []
         if not flags:
             return 1.0, presence.flags(_core.step_view().rank)
-        return sum(flags) / len(flags), flags
+        return self._pass_weights.of_step(self._sampler.parts()), flags
 
     def _finish(self):
         sums = [part.receive() for part in self._parts]
@@ -139,6 +147,7 @@ class _Mean:
         for part in self._parts:
             part.fulfil(divisor)
         self._parts = []
+        self._pass_weights.begin_step()
 
     def _settle(self, sums):
         """What to divide by; 0: the step doesn't count."""
@@ -160,5 +169,6 @@ class _Mean:
                 with contextlib.suppress(Exception):
                     synchronize(part.handle)
         self._parts = []
+        self._pass_weights.begin_step()
         if self._sampler is not None:
             self._sampler.give_back()

@@ -4,7 +4,6 @@ Tensors are on the CPU. Calls of the ranks belong together by their order, as to
 it: names are counted for each group and kind of operation.
 """
 
-import collections
 import contextlib
 import weakref
 
@@ -18,7 +17,7 @@ from ringmaster.errors import HostsUpdatedInterrupt, RootLostError
 from ringmaster.process_sets import add_process_set, global_process_set
 from ringmaster.reductions import Average, Max, Min, Product, Sum
 from ringmaster.torch import starting, transfers
-from ringmaster.torch.distributed.work import Work
+from ringmaster.torch.distributed.work import KeptWorks, Work
 
 NAME = "ringmaster"
 
@@ -27,8 +26,6 @@ NAME = "ringmaster"
 # the same names every time.
 NAMES = 120
 
-# Works that C++ may still call, of which it does not keep the Python part alive.
-KEPT_WORKS = 256
 
 
 class WorldChangedError(HostsUpdatedInterrupt):
@@ -66,7 +63,7 @@ class ProcessGroup(dist.ProcessGroup):
         self.process_set = process_set
         self.view = number_of_ranks()
         self._works = weakref.WeakValueDictionary()  # by name
-        self._kept = collections.deque(maxlen=KEPT_WORKS)
+        self._kept = KeptWorks()
         # Of a process set: its workers by their ranks in it, as of the step that began with this view.
         self._members = self._workers_at_first() if process_set.number() else ()
         self._members_of = None
@@ -345,7 +342,7 @@ class ProcessGroup(dist.ProcessGroup):
                              % (field, rank, len(workers) - 1))
         handle = start(tensor, workers[rank], tag, self.process_set,
                        space="torch.%d." % self.process_set.number())
-        return self._keep(Work(handle, [tensor]))
+        return self._kept.keep(Work(handle, [tensor]))
 
     def _workers_of_step(self):
         """The group's workers, by what their ranks mean in this step's calls. A joiner enters
@@ -439,17 +436,11 @@ class ProcessGroup(dist.ProcessGroup):
     def _work(self, name, handle, tensors, finish=None):
         work = Work(handle, tensors, finish)
         self._works[name] = work
-        return self._keep(work)
-
-    def _keep(self, work):
-        self._kept.append(work)
-        return work
+        return self._kept.keep(work)
 
     def _all_of(self, works, results):
         handles = [_Waits(work) for work in works]
-        work = Work(_in_flight.GroupHandle(handles), results)
-        self._kept.append(work)
-        return work
+        return self._kept.keep(Work(_in_flight.GroupHandle(handles), results))
 
 
 class _Waits:

@@ -1,6 +1,8 @@
 """Work: what torch.distributed has of an operation in flight."""
 
+import collections
 import queue
+import sys
 import threading
 
 import torch
@@ -45,6 +47,13 @@ class Work(_TorchWork):
             self._error = error
         self._handle = self._finish = None
 
+    def was_waited_for(self):
+        return self._handle is None
+
+    def forget(self):
+        """Nobody asks for the result any more."""
+        self._tensors = self._future = None
+
     def synchronize(self):
         self.wait()
 
@@ -87,6 +96,51 @@ class Work(_TorchWork):
                 error if isinstance(error, Exception) else RuntimeError(text))
         else:
             self._future.set_result(list(self._tensors))
+
+
+# Works of a group that C++ may still call, of which it does not keep the Python part alive.
+KEPT_WORKS = 256
+
+
+class KeptWorks:
+    """The newest works of a group, and their tensors until the result was waited for and no script
+    has the work: C++, whose references don't count, asks for a result at once or by a future.
+
+    Any thread.
+    """
+
+    def __init__(self):
+        self._works = collections.deque(maxlen=KEPT_WORKS)
+        self._with_tensors = collections.deque(maxlen=KEPT_WORKS)
+        self._lock = threading.Lock()
+
+    def keep(self, work):
+        with self._lock:
+            for _ in range(len(self._with_tensors)):
+                self._look_at_first()
+            self._works.append(work)
+            self._with_tensors.append(work)
+        return work
+
+    def _look_at_first(self):
+        works = self._with_tensors
+        if works[0].was_waited_for() and _references_to_first(works) <= _OF_TWO_DEQUES:
+            works.popleft().forget()
+        else:
+            works.rotate(-1)
+
+
+def _references_to_first(works):
+    return sys.getrefcount(works[0])
+
+
+def _count_of_two_deques():
+    works = collections.deque([Work(None, [])])
+    also = collections.deque(works)
+    return _references_to_first(works) if also else 0
+
+
+_OF_TWO_DEQUES = _count_of_two_deques()
 
 
 class _Completer:
