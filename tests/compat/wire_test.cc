@@ -68,7 +68,8 @@ const std::map<std::string, Again>& Readers() {
   static const std::map<std::string, Again> kReaders = {
       {"view", Through(DecodeView, [](const View& v) { return EncodeView(v); })},
       {"candidate", Through(DecodeCandidate, EncodeCandidate)},
-      {"message", Through(DecodeMessage, EncodeMessage)},
+      {"message", Through([](const std::string& text) { return DecodeMessage(text); },
+                          [](const Message& m) { return EncodeMessage(m); })},
       {"report", Through(DecodeReport, EncodeReport)},
       {"state", Through(DecodeState, EncodeState)},
       {"record", Through(DecodeRecord, EncodeRecord)},
