@@ -439,8 +439,8 @@ TEST_F(SidecarProcessTest, SigtermDrainsByPlanAndIsNoSuccess) {
   EXPECT_EQ(ExitCode(&pods_[1].launcher), 128 + SIGTERM);
   EXPECT_EQ(ExitCode(&pods_[1].sidecar), 0);
 
-  kill(pods_[2].sidecar, SIGTERM);  // the last one has nobody to leave to
-  EXPECT_EQ(ExitCode(&pods_[2].launcher), 0);
+  kill(pods_[2].sidecar, SIGTERM);  // alone, and the last one has nobody to leave to
+  EXPECT_EQ(ExitCode(&pods_[2].launcher), 128 + SIGTERM);
   EXPECT_EQ(ExitCode(&pods_[2].sidecar), 0);
 }
 

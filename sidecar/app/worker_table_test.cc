@@ -383,7 +383,7 @@ TEST_F(WorkerTableTest, AJoinerThatComesAfterTheJobsEndLeavesToo) {
 
 TEST_F(WorkerTableTest, AWorkerThatComesAfterAPodInNoViewHasLeftLeavesToo) {
   Make(1);
-  table_->orders().Leave(0, "drained");
+  table_->orders().Leave(0, "drained", LauncherPeer::End::kLeft);
   Worker(10, 0, 1);
   EXPECT_EQ(TypesTo(10).back(), "left");
 }
@@ -550,10 +550,11 @@ TEST_F(WorkerTableTest, LeavingTellsTheLauncherBeforeItsWorkersEnd) {
   Make(1);
   Launcher();
   Worker(2, 0, 1);
-  table_->orders().Leave(kFirst, "drained");
+  table_->orders().Leave(kFirst, "drained", LauncherPeer::End::kLeft);
   ASSERT_EQ(sent_.size(), 3u);
   EXPECT_EQ(sent_[1].second["t"], "finish");
   EXPECT_EQ(sent_[1].second["left"], true);
+  EXPECT_EQ(sent_[1].second["terminated"], false);
   EXPECT_EQ(sent_[2].second["t"], "left");
 }
 

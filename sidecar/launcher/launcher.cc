@@ -283,6 +283,8 @@ std::string Launcher::Greeting() const {
 
 void Launcher::OnFrame(const json& frame) {
   const std::string type = fields::Text(frame, "t");
+  const bool ends = type == "finish" || type == "stop";
+  if (ends && fields::Flag(frame, "terminated")) shutdown_.SidecarTerminated();
   if (type == "finish") {
     OnFinish(fields::Flag(frame, "left"));
   } else if (type == "stop") {

@@ -294,6 +294,29 @@ TEST_F(LauncherTest, EndsWithSigtermIfItLeftForThatReasonAndNotBecauseTheJobFini
   }
 }
 
+// As when a liveness probe restarts the sidecar's container.
+TEST_F(LauncherTest, EndsWithSigtermIfThePodLeftBecauseTheSidecarGotIt) {
+  const auto ends = [this](const std::vector<json>& frames) {
+    Listen();
+    Start("trap 'exit 0' TERM; touch $DIR/runs; while :; do sleep 0.1; done");
+    Accept();
+    EXPECT_TRUE(Eventually([&] { return access(Path("runs").c_str(), F_OK) == 0; }));
+    unlink(Path("runs").c_str());
+    for (const json& frame : frames) Send(frame);
+    const int code = ExitCode();
+    close(std::exchange(connection_, -1));
+    close(std::exchange(listener_, -1));
+    unlink(Path("s").c_str());
+    return code;
+  };
+  const json stop = {{"t", "stop"}, {"graceSeconds", 5}};
+  const json terminated = {{"t", "stop"}, {"graceSeconds", 5}, {"terminated", true}};
+  EXPECT_EQ(ends({{{"t", "finish"}, {"left", true}, {"terminated", true}}, stop}), 128 + SIGTERM);
+  EXPECT_EQ(ends({terminated}), 128 + SIGTERM);
+  EXPECT_EQ(ends({{{"t", "finish"}, {"left", true}, {"terminated", false}}, stop}), 0);
+  EXPECT_EQ(ends({{{"t", "finish"}, {"left", false}}, terminated}), 0) << "the job finishes";
+}
+
 TEST_F(LauncherTest, KillsAWorkerThatIgnoresSigterm) {
   Listen();
   Start("trap '' TERM; echo $$ > $DIR/pids; while :; do sleep 1000; done");

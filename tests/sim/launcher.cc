@@ -77,6 +77,7 @@ void World::LauncherFrame(int index, const json& frame) {
   }
   const std::string type = frame["t"];
   Trace([&] { return pod.uid + " launcher <- " + frame.dump(); });
+  if (frame.value("terminated", false)) pod.launcher.shutdown.SidecarTerminated();
   if (type == "finish") {
     const bool left = frame.value("left", false);
     if (!finishing_ && !pod.leaving) return Fail(pod.uid + " tells its launcher to finish");
