@@ -404,6 +404,9 @@ AgentOutputs SidecarImpl::Outputs() {
   outputs.link.refuse = [this](uint64_t id, const std::string& message) {
     if (link_ != nullptr) link_->Refuse(id, message);
   };
+  outputs.link.drop = [this](uint64_t id) {
+    if (link_ != nullptr) link_->Drop(id);
+  };
   const std::string address = RendezvousAddress();
   outputs.peers.deliver = [this, address](const std::string& to, const std::string& where,
                                           const membership::Message& message) {

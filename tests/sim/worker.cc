@@ -187,8 +187,7 @@ void World::WorkerFrame(const WorkerPtr& worker, std::uint64_t stream, const jso
     EndSoon(worker, 0);
   } else if (type == "error") {
     const std::string message = frame["message"];
-    if (message.find("no ping") == std::string::npos &&
-        message.find("belongs to") == std::string::npos) {
+    if (message.find("belongs to") == std::string::npos) {
       Fail(Name(*worker) + " is told to give up: " + message);
     }
     EndSoon(worker, 1);

@@ -291,6 +291,11 @@ LinkOutputs World::LinkOf(int index) {
     LinkOf(index).send(id, {{"t", "error"}, {"message", message}});
     time_.After(1, [this, id] { CloseBySidecar(id); });
   };
+  link.drop = [this, index](std::uint64_t id) {
+    if (!Output(index)) return;
+    Trace([&] { return pods_[index]->uid + " drops a connection"; });
+    time_.After(1, [this, id] { CloseBySidecar(id); });
+  };
   return link;
 }
 

@@ -121,6 +121,7 @@ struct AgentParts {
       if (to == 1) to_launcher = frame;
     };
     callbacks.refuse = [](uint64_t, const std::string&) {};
+    callbacks.drop = [](uint64_t) {};
     callbacks.changed = [] {};
     callbacks.stopped = callbacks.boundary = callbacks.ran = callbacks.finished = [](Epoch) {};
     callbacks.rebuilt = [](const job::Rebuild&) {};
