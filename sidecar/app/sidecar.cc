@@ -100,9 +100,10 @@ class SidecarImpl final : public Sidecar {
     const auto key = RingKeyOf(options_);
     if (!key) return tl::unexpected(key.error());
     options_.ring_key = *key;
-    auto state = state_file_.Load(static_cast<uint64_t>(UnixMs()));
+    const Ports before = ports_file_.Load();
+    auto state = state_file_.Load(NewIncarnation(before, UnixMs()));
     if (!state) return tl::unexpected(state.error());
-    if (Opened ports = OpenPorts(); !ports) return ports;
+    if (Opened ports = OpenPorts(before, state->incarnation); !ports) return ports;
     membership::Pod self = Self(state->incarnation);
     const Epoch epoch = membership::EpochOf(state->view);
     agent_ = std::make_unique<Agent>(options_, self, std::move(*state), Outputs(), &metrics_);
@@ -124,8 +125,7 @@ class SidecarImpl final : public Sidecar {
 
  private:
   // Where a forerunner of this process listened: the view tells the others to look there.
-  Opened OpenPorts() {
-    const Ports before = ports_file_.Load();
+  Opened OpenPorts(const Ports& before, uint64_t incarnation) {
     auto open = [](int configured, int remembered, const auto& listen) -> Opened {
       if (configured == 0 && remembered != 0 && listen(remembered)) return {};
       return listen(configured);  // taken meanwhile: this pod is dropped and rejoins
@@ -142,7 +142,8 @@ class SidecarImpl final : public Sidecar {
                               });
     if (!opened) return opened;
     peers_ = rendezvous::RendezvousClient::Create(loop_, options_.job_uid, options_.tls_dir);
-    return ports_file_.Store({rendezvous_->port(), heartbeats_->port(), http_->port()});
+    return ports_file_.Store(
+        {rendezvous_->port(), heartbeats_->port(), http_->port(), incarnation});
   }
 
   Opened OpenHeartbeats(int port) {
