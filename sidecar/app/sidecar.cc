@@ -268,8 +268,8 @@ class SidecarImpl final : public Sidecar {
       Do([&] { agent_->orders().OnViewDecided(view); });
     };
     callbacks.on_drain = [this](const std::vector<std::string>& pods, const std::string& reason,
-                                int64_t deadline) {
-      Do([&] { agent_->orders().OnDrain(pods, reason, deadline); });
+                                int64_t deadline, std::optional<int64_t> left_ms) {
+      Do([&] { agent_->orders().OnDrain(pods, reason, deadline, left_ms); });
     };
     callbacks.on_pod_gone = [this](const std::string& pod, const std::string& reason) {
       Do([&] { agent_->peers().OnSuspect(pod, reason); });

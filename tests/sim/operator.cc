@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/membership/message_json.h"
+#include "operator/app/notice_proto.h"
 #include "operator/kube/resources.h"
 #include "tests/sim/world.h"
 
@@ -175,8 +176,8 @@ rendezvous::OperatorCallbacks World::CallbacksOf(int index) {
   callbacks.on_accepted = [agent] { agent().orders().OnAccepted(); };
   callbacks.on_found = [agent](const std::string& view) { agent().orders().OnViewDecided(view); };
   callbacks.on_drain = [agent](const std::vector<std::string>& pods, const std::string& reason,
-                               std::int64_t deadline) {
-    agent().orders().OnDrain(pods, reason, deadline);
+                               std::int64_t deadline, std::optional<std::int64_t> left_ms) {
+    agent().orders().OnDrain(pods, reason, deadline, left_ms);
   };
   callbacks.on_pod_gone = [agent](const std::string& pod, const std::string& reason) {
     agent().peers().OnSuspect(pod, reason);
@@ -271,7 +272,8 @@ void World::OperatorHears(int index, std::uint64_t number, const v1::SidecarRepo
   OperatorWakes();
 }
 
-void World::SendNotice(std::uint64_t number, const v1::OperatorNotice& notice) {
+void World::SendNotice(std::uint64_t number, v1::OperatorNotice notice) {
+  AddTimeLeft(kUnixMs + time_.now() / kMs, &notice);
   const int index = operator_streams_.at(number);
   OperatorStream& stream = pods_[index]->to_operator;
   if (stream.number != number) return;

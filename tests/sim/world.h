@@ -360,7 +360,7 @@ class World {
   void StreamEnds(int pod);
   void OperatorPoll(int pod);
   void OperatorHears(int pod, std::uint64_t stream, const v1::SidecarReport& report);
-  void SendNotice(std::uint64_t stream, const v1::OperatorNotice& notice);
+  void SendNotice(std::uint64_t number, v1::OperatorNotice notice);
   // The operator's end of the stream finds out; `at_once`: the other end could say so.
   void OperatorLoses(std::uint64_t stream, bool at_once);
   void AskRecord(int pod, const membership::Message& message);
