@@ -163,6 +163,10 @@ class Arena : public ArenaMap {
   // The first `bytes` of the caller's buffer, with its pages allocated. Empty if the arena is
   // smaller or the machine has no memory.
   std::span<std::byte> Buffer(size_t bytes);
+  // Whether a buffer was given out.
+  bool lent() const { return real_bytes_ > 0; }
+  // No new peer maps it any more, and no more of the buffer is given out; what was stays.
+  void CloseFile() { fd_.Reset(); }
 
  private:
   Arena(std::byte* base, size_t bytes, uint64_t id, UniqueFd fd)

@@ -99,7 +99,8 @@ void EndpointImpl::KeepOnly(std::span<const PeerEndpoint> peers) {
   std::shared_ptr<Arena> fresh;
   Status status = Arena::Create(arena_bytes_, &fresh);
   if (!status.ok()) LogLine("no shared memory, using TCP only: " + status.message());
-  retired_.push_back(std::move(arena_));
+  arena_->CloseFile();
+  if (arena_->lent()) retired_.push_back(std::move(arena_));
   arena_ = std::move(fresh);
 }
 

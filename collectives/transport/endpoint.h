@@ -49,7 +49,9 @@ class EndpointImpl : public Endpoint {
 
   // Of the thread that builds communicators.
   std::shared_ptr<Arena> arena_;
-  std::vector<std::shared_ptr<Arena>> retired_;  // kept: callers may still read buffers in them
+  // Former arenas in which callers may still read buffers. Others go with the communicators that
+  // use them.
+  std::vector<std::shared_ptr<Arena>> retired_;
   std::map<std::string, std::shared_ptr<ArenaMap>> mapped_;  // by the peer's abstract socket
 };
 

@@ -221,6 +221,37 @@ TEST(Arena, IsReplacedWhenADroppedPeerStillLives) {
   EXPECT_EQ(ours->arena()->id(), before) << "the dead write nothing";
 }
 
+// Else each worker of the machine that is dropped alive would cost its neighbours an arena for
+// ever.
+TEST(Arena, OneThatWasReplacedIsKeptOnlyForWhomMayReadABufferInIt) {
+  auto ours = MakeEndpoint(), theirs = MakeEndpoint();
+  const PeerEndpoint alone[] = {ours->Address()};
+  // Lets go of the present arena, as a view without the other process does.
+  auto replace = [&] {
+    std::shared_ptr<ArenaMap> map;
+    const UniqueFd fd(dup(theirs->arena()->fd()));
+    EXPECT_TRUE(ours->Attach(theirs->Address().shm, fd, theirs->arena()->id(),
+                             theirs->arena()->bytes(), &map)
+                    .ok());
+    ours->KeepOnly(alone);
+  };
+  std::weak_ptr<Arena> unused = ours->arena();
+  std::shared_ptr<Arena> of_a_communicator = ours->arena();
+  replace();
+  EXPECT_TRUE(of_a_communicator->Buffer(1).empty()) << "nobody would keep it";
+  of_a_communicator.reset();
+  EXPECT_TRUE(unused.expired());
+
+  std::weak_ptr<Arena> lent = ours->arena();
+  const auto buffer = ours->arena()->Buffer(100);
+  ASSERT_EQ(buffer.size(), 100u);
+  buffer[99] = std::byte{7};
+  replace();
+  ASSERT_FALSE(lent.expired());
+  EXPECT_EQ(buffer[99], std::byte{7});
+  EXPECT_EQ(lent.lock()->fd(), -1) << "a descriptor each time";
+}
+
 TEST(Flags, OfAnotherViewCountAsNothing) {
   Flag flag{};
   Raise(&flag, EpochTag(5), 100);

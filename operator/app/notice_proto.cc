@@ -34,4 +34,10 @@ v1::OperatorNotice ToProto(const planner::GonePod& pod) {
   return out;
 }
 
+void AddTimeLeft(std::int64_t now_unix_ms, v1::OperatorNotice* notice) {
+  if (!notice->has_drain() || notice->drain().deadline_unix_ms() == 0) return;
+  v1::Drain* drain = notice->mutable_drain();
+  drain->set_left_ms(drain->deadline_unix_ms() - now_unix_ms);
+}
+
 }  // namespace ringmaster::app

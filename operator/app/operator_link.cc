@@ -18,6 +18,7 @@
 #include "common/tls/credentials.h"
 #include "operator.grpc.pb.h"
 #include "operator/api/object_key.h"
+#include "operator/app/notice_proto.h"
 #include "operator/app/record_calls.h"
 #include "operator/app/report_intake.h"
 #include "operator/app/waiting_notices.h"
@@ -32,6 +33,11 @@ using planner::Notice;
 // has a stream as long as it is connected.
 constexpr std::chrono::seconds kRegisterWithin{5};
 constexpr int kIdleMs = 60'000;
+
+std::int64_t UnixMs() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
 
 using Peer = std::shared_ptr<const grpc::AuthContext>;
 
@@ -92,6 +98,7 @@ class StreamSink : public controllers::NoticeSink {
   }
   void Write(v1::OperatorNotice notice) REQUIRES(mu_) {
     writing_ = std::move(notice);
+    AddTimeLeft(UnixMs(), &writing_);
     written_since_ = std::chrono::steady_clock::now();
     reactor_->StartWrite(&writing_);
   }

@@ -99,6 +99,7 @@ TEST_F(OperatorLinkTest, ASidecarIsAcceptedReportsAndIsTold) {
   ASSERT_TRUE(stream->Read(&notice));
   ASSERT_TRUE(notice.has_drain()) << "what was said once is not said again";
   EXPECT_EQ(notice.drain().deadline_unix_ms(), 7);
+  EXPECT_LT(notice.drain().left_ms(), 0) << "that was in 1970";
   // The change that sent the notice may have been the registration.
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!registry_.Facts("job").sidecars.at(0).step_awaited_since) {

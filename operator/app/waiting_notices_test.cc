@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "operator/app/notice_proto.h"
+
 namespace ringmaster::app {
 namespace {
 
@@ -46,6 +48,17 @@ TEST(WaitingNoticesTest, OfOneTopicOnlyTheNewestWaits) {
   }
   EXPECT_EQ(waiting.size(), 2u);
   EXPECT_THAT(All(waiting), ElementsAre("target 999", "a PodGone")) << "in the place of the first";
+}
+
+TEST(NoticeProtoTest, ADeadlineIsAlsoSaidAsTheTimeThatIsLeftAsItIsSent) {
+  v1::OperatorNotice by = ToProto(planner::DrainNotice{planner::UidsOf({"a"}), "why", 9000});
+  AddTimeLeft(4000, &by);
+  EXPECT_EQ(by.drain().left_ms(), 5000);
+  AddTimeLeft(9500, &by);
+  EXPECT_EQ(by.drain().left_ms(), -500);
+  v1::OperatorNotice some_time = ToProto(planner::DrainNotice{planner::UidsOf({"a"}), "why"});
+  AddTimeLeft(4000, &some_time);
+  EXPECT_FALSE(some_time.drain().has_left_ms());
 }
 
 TEST(WaitingNoticesTest, WhatWasTakenIsNotReplaced) {

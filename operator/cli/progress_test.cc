@@ -137,6 +137,26 @@ TEST_F(ProgressTest, AJobThatBeginsAgainIsSaidToAndCountsItsStepsAnew) {
             "checkpoint; 2 -> 1");
 }
 
+TEST_F(ProgressTest, WorkersOfOnePodCountAsOnePod) {
+  const auto rebuilt = [](uint64_t epoch, const char* reason, std::vector<std::string> members,
+                          std::vector<std::string> left, std::vector<std::string> joined) {
+    return ViewRecord{.rebuild = {.epoch = epoch,
+                                  .reason = reason,
+                                  .world_size = static_cast<int>(members.size()),
+                                  .members = std::move(members),
+                                  .left = std::move(left),
+                                  .joined = std::move(joined)}};
+  };
+  EXPECT_EQ(ChangeText(rebuilt(kFirst, "Bootstrap", {"a/0", "a/1"}, {}, {}), job_),
+            "view 1.1: 2 workers in 1 pod begin");
+  EXPECT_EQ(ChangeText(rebuilt(kFirst, "PodLost", {"b/0", "b/1"}, {"a/0", "a/1"}, {}), job_),
+            "view 1.1: pod a lost");
+  EXPECT_EQ(ChangeText(rebuilt(kFirst, "PodDrained", {"b/0"}, {"a/0", "a/1"}, {}), job_),
+            "view 1.1: pod a left by plan");
+  EXPECT_EQ(ChangeText(rebuilt(kFirst, "PodJoined", {"a/0", "a/1"}, {}, {"a/0", "a/1"}), job_),
+            "view 1.1: pod a joined");
+}
+
 TEST_F(ProgressTest, AViewInWhichNobodyComesOrGoesSaysSoWhateverReasonItHas) {
   job_.Observe(Answer(0, kFirst, "Bootstrap", {{0, 1}, {1, 1}}).Step(70).Status(), At(0));
   job_.TakeSettled(At(20), true);

@@ -29,6 +29,16 @@ std::vector<std::string> PodsOf(const std::vector<inspection::RankHolder>& ranks
   return names;
 }
 
+// Of workers that are named by their pod, with /slot where it has several.
+std::vector<std::string> PodsOf(const std::vector<std::string>& workers) {
+  std::vector<std::string> names;
+  for (const std::string& worker : workers) {
+    const std::string pod = worker.substr(0, worker.find('/'));
+    if (std::find(names.begin(), names.end(), pod) == names.end()) names.push_back(pod);
+  }
+  return names;
+}
+
 std::string Named(const char* noun, const std::vector<std::string>& names) {
   if (names.empty()) return noun;
   return fmt::format("{}{} {}", noun, names.size() > 1 ? "s" : "", inspection::FirstFew(names));
@@ -51,7 +61,7 @@ std::string Cause(const ViewRecord& view, const JobProgress& job) {
   if (reason == "Bootstrap") {
     const std::string workers =
         fmt::format("{} in {} begin", inspection::Counted(view.rebuild.world_size, "worker"),
-                    inspection::Counted(view.rebuild.members.size(), "pod"));
+                    inspection::Counted(PodsOf(view.rebuild.members).size(), "pod"));
     if (view.old_size == 0) return workers;
     return "nobody had the state any more; " + workers + " again from the checkpoint";
   }
@@ -59,14 +69,17 @@ std::string Cause(const ViewRecord& view, const JobProgress& job) {
     auto names = view.lost.empty() ? left : Workers(view.lost);
     return Named("worker", names) + " lost" + HowText(PodsOf(view.lost), job);
   }
-  if (reason == "PodLost") return Named("pod", left) + " lost" + HowText(left, job);
-  if (reason == "PodDrained") return Named("pod", left) + " left by plan";
+  if (reason == "PodLost") {
+    const auto pods = PodsOf(left);
+    return Named("pod", pods) + " lost" + HowText(pods, job);
+  }
+  if (reason == "PodDrained") return Named("pod", PodsOf(left)) + " left by plan";
   if (reason == "WorkerJoined") {
     auto names = view.gained.empty() ? joined : Workers(view.gained);
     return Named("worker", names) + " restarted and joined";
   }
-  if (reason == "PodJoined") return Named("pod", joined) + " joined";
-  if (reason == "Rejoin") return Named("pod", joined) + " came back";
+  if (reason == "PodJoined") return Named("pod", PodsOf(joined)) + " joined";
+  if (reason == "Rejoin") return Named("pod", PodsOf(joined)) + " came back";
   return reason.empty() ? "the members changed" : reason;
 }
 

@@ -97,6 +97,7 @@ WorkerTableCallbacks Agent::TableCallbacks() {
   WorkerTableCallbacks callbacks;
   callbacks.send = outputs_.link.send;
   callbacks.refuse = outputs_.link.refuse;
+  callbacks.drop = outputs_.link.drop;
   callbacks.changed = [this] { workers_.OnChanged(); };
   callbacks.stopped = [this](Epoch epoch) { workers_.OnStopped(epoch); };
   callbacks.boundary = [this](Epoch epoch) { workers_.OnBoundary(epoch); };

@@ -186,6 +186,17 @@ TEST_F(AgentTest, APodWithLittleTimeWaitsForTheBoundaryForHalfOfIt) {
   }
 }
 
+TEST_F(AgentTest, ADrainWaitsForTheBoundaryThoughTheClockOfThisNodeIsAhead) {
+  StartWorker();
+  agent_->orders().OnViewDecided(FirstView());
+  agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->orders().OnDrain({"u0"}, "Deleted", /*deadline_unix_ms=*/1, /*left_ms=*/30000);
+  Advance(seconds(27));
+  EXPECT_FALSE(Logged("stop"));
+  Advance(seconds(2));
+  EXPECT_TRUE(Logged("stop"));
+}
+
 TEST_F(AgentTest, SigtermEndsWithinTheGraceThoughAWorkerHangs) {
   StartWorker();
   agent_->orders().OnViewDecided(FirstView());

@@ -33,6 +33,7 @@ using PersistState =
 struct LinkOutputs {
   SendFrame send;
   std::function<void(uint64_t connection, const std::string& message)> refuse;
+  std::function<void(uint64_t connection)> drop;  // closes it without a word
 };
 
 // The other sidecars.

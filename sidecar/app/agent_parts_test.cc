@@ -254,6 +254,34 @@ TEST(DepartureTest, TerminatingEndsTheLoopWhenNoWorkerIsLeft) {
   EXPECT_TRUE(parts.membership.done());
 }
 
+// Of such a leave the launcher makes no success: it has got no signal itself.
+TEST(DepartureTest, TheLauncherHearsWhetherThePodLeavesBecauseTheSidecarIsTerminated) {
+  AgentParts drained;
+  drained.StartTraining();
+  drained.departure.Drain({"u0"}, "Deleted", {});
+  drained.departure.LeaveByPlan();
+  EXPECT_EQ(drained.to_launcher["t"], "finish");
+  EXPECT_EQ(drained.to_launcher["terminated"], false);
+
+  AgentParts terminated;
+  terminated.StartTraining();
+  terminated.departure.Terminate();
+  terminated.departure.LeaveByPlan();
+  EXPECT_EQ(terminated.to_launcher["t"], "finish");
+  EXPECT_EQ(terminated.to_launcher["left"], true);
+  EXPECT_EQ(terminated.to_launcher["terminated"], true);
+}
+
+TEST(DepartureTest, AWorkerThatOutlastsTheGraceOfTheSidecarIsStoppedAsTerminated) {
+  AgentParts parts;
+  parts.StartTraining();
+  parts.departure.Terminate();
+  parts.now += seconds(29);
+  parts.departure.CheckTermination();
+  EXPECT_EQ(parts.to_launcher["t"], "stop");
+  EXPECT_EQ(parts.to_launcher["terminated"], true);
+}
+
 // ---- PeerMonitor
 
 TEST(PeerMonitorTest, APodIsLostWhenItsSidecarAndItsRankAreGone) {

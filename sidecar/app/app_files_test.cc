@@ -119,6 +119,20 @@ TEST_F(AppFilesTest, TheStateSurvivesAndALostOneIsANewIncarnation) {
   EXPECT_EQ(StateFile(dir_, "pod-b").Load(9)->incarnation, 9u) << "another pod's file is nobody's";
 }
 
+// Else nobody would take the pod for a replacement of what it was before.
+TEST_F(AppFilesTest, ANewIncarnationIsAboveTheOldOneThoughTheClockWasSetBack) {
+  const PortsFile file(dir_, "pod-a");
+  EXPECT_EQ(NewIncarnation(file.Load(), 7), 7u);
+  ASSERT_TRUE(file.Store({.rendezvous = 1, .heartbeat = 2, .http = 3, .incarnation = 50}));
+  EXPECT_EQ(file.Load().http, 3);
+  EXPECT_EQ(NewIncarnation(file.Load(), 7), 51u);
+  EXPECT_EQ(NewIncarnation(file.Load(), 50), 51u);
+  EXPECT_EQ(NewIncarnation(file.Load(), 100), 100u);
+  EXPECT_EQ(NewIncarnation(PortsFile(dir_, "pod-b").Load(), 7), 7u);
+  Write("ports.json", R"({"podUid":"pod-a","http":1})");
+  EXPECT_EQ(NewIncarnation(file.Load(), 7), 7u) << "of an older sidecar";
+}
+
 TEST_F(AppFilesTest, AStateThatCannotBeReadIsLost) {
   for (const char* text :
        {"", "{", "[]", R"({"podUid":"pod-a","state":{"view":5}})", R"({"podUid":5})"}) {

@@ -77,7 +77,9 @@ void Departure::CheckEverybodyLeaves() {
 void Departure::Leave(const std::string& reason) {
   if (std::exchange(left_, true)) return;
   spdlog::info("left by plan reason=\"{}\" epoch={}", reason, EpochText(membership_->epoch()));
-  workers_->orders().Leave(membership_->epoch(), reason);
+  workers_->orders().Leave(
+      membership_->epoch(), reason,
+      terminating() ? LauncherPeer::End::kTerminated : LauncherPeer::End::kLeft);
 }
 
 bool Departure::FinishedByRanks(Epoch epoch) {

@@ -27,7 +27,8 @@ void LauncherPeer::Finish(End end) {
 }
 
 void LauncherPeer::SendFinish() const {
-  send_(connection_, {{"t", "finish"}, {"left", end_ == End::kLeft}});
+  send_(connection_,
+        {{"t", "finish"}, {"left", end_ != End::kOfJob}, {"terminated", end_ == End::kTerminated}});
 }
 
 void LauncherPeer::Kill(const WorkerProcess& worker, const std::string& reason) const {
@@ -67,7 +68,8 @@ void LauncherPeer::Look(const WorkerProcess& worker) const {
 
 void LauncherPeer::Stop(int grace_seconds, const std::string& reason) const {
   if (!connected()) return;
-  send_(connection_, {{"t", "stop"}, {"graceSeconds", grace_seconds}, {"reason", reason}});
+  send_(connection_,
+        {{"t", "stop"}, {"graceSeconds", grace_seconds}, {"reason", reason}, {"terminated", true}});
 }
 
 }  // namespace ringmaster::app

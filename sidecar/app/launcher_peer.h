@@ -32,8 +32,9 @@ class LauncherPeer {
   }
 
   // It starts no worker any more; a launcher that connects later hears it too. kLeft: the pod has
-  // left, and the job goes on without it.
-  enum class End { kOfJob, kLeft };
+  // left, and the job goes on without it. kTerminated: so, because SIGTERM came to this sidecar;
+  // the launcher may have got none.
+  enum class End { kOfJob, kLeft, kTerminated };
   void Finish(End end);
   void Kill(const WorkerProcess& worker, const std::string& reason) const;
   // Kills a worker that its fence has stopped: it asks to be let in though it had built the newest
@@ -43,6 +44,7 @@ class LauncherPeer {
   void KillFenced(const WorkerProcess& worker);
   // Answered by a `state` frame.
   void Look(const WorkerProcess& worker) const;
+  // The grace period after SIGTERM ends.
   void Stop(int grace_seconds, const std::string& reason) const;
 
  private:

@@ -1,5 +1,6 @@
 #include "sidecar/app/ports_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -7,6 +8,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "common/fields/fields.h"
 #include "common/fields/parse.h"
 
 namespace ringmaster::app {
@@ -25,6 +27,11 @@ int PortField(const json& file, const char* name) {
 
 }  // namespace
 
+std::uint64_t NewIncarnation(const Ports& before, std::int64_t unix_ms) {
+  const auto time = static_cast<std::uint64_t>(std::max<std::int64_t>(unix_ms, 1));
+  return std::max(time, before.incarnation + 1);
+}
+
 PortsFile::PortsFile(const std::string& directory, std::string pod_uid)
     : path_(directory + "/ports.json"), pod_uid_(std::move(pod_uid)) {}
 
@@ -33,14 +40,16 @@ Ports PortsFile::Load() const {
   std::string text((std::istreambuf_iterator<char>(in)), {});
   json file = fields::ParseOrDiscard(text);
   if (!file.is_object() || file.value("podUid", json()) != pod_uid_) return {};
-  return {PortField(file, "rendezvous"), PortField(file, "heartbeat"), PortField(file, "http")};
+  return {PortField(file, "rendezvous"), PortField(file, "heartbeat"), PortField(file, "http"),
+          fields::Unsigned(file, "incarnation")};
 }
 
 tl::expected<void, std::string> PortsFile::Store(const Ports& ports) const {
   const json file = {{"podUid", pod_uid_},
                      {"rendezvous", ports.rendezvous},
                      {"heartbeat", ports.heartbeat},
-                     {"http", ports.http}};
+                     {"http", ports.http},
+                     {"incarnation", ports.incarnation}};
   const std::string temporary = path_ + ".new";
   std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
   out << file.dump() << "\n";

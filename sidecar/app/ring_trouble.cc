@@ -35,8 +35,15 @@ void RingTrouble::Broke(Epoch epoch, int rank, SteadyTime now) {
   if (rank >= 0) broken_.insert(rank);
 }
 
+// A view that runs ends a bad spell: when it breaks in its turn, that is a first time.
+void RingTrouble::Ran(Epoch epoch) {
+  ran_ = std::max(ran_, epoch);
+  if (ran_ >= entered_) fruitless_ = 0;
+}
+
 void RingTrouble::EnterView(const membership::View& view) {
   Clear();
+  entered_ = view.epoch;
   if (view.reason != membership::Reason::kLinkBroken) return;
   fruitless_ = ran_ >= view.parent ? 0 : fruitless_ + 1;
 }

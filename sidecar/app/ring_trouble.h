@@ -8,7 +8,6 @@
 // handed in.
 #pragma once
 
-#include <algorithm>
 #include <deque>
 #include <map>
 #include <optional>
@@ -38,7 +37,7 @@ class RingTrouble {
   // it doesn't know which one did.
   void Broke(Epoch epoch, int rank, SteadyTime now);
   // An operation has completed in this view.
-  void Ran(Epoch epoch) { ran_ = std::max(ran_, epoch); }
+  void Ran(Epoch epoch);
   // Another view. Every pod counts, of the views that all of them see, how many in a row have
   // completed no operation, so that all pods become patient together.
   void EnterView(const membership::View& view);
@@ -74,7 +73,7 @@ class RingTrouble {
   Epoch epoch_ = 0;
   std::optional<SteadyTime> since_;
   std::set<int> suspected_, broken_;  // ranks
-  Epoch ran_ = 0;
+  Epoch ran_ = 0, entered_ = 0;
   int fruitless_ = 0;  // views in a row that broke before they had completed an operation
   std::map<std::string, History> history_;  // by pod uid
 };

@@ -116,8 +116,15 @@ TEST(RingTroubleTest, AViewThatBreaksBeforeItHasDoneAnythingIsTriedEverMoreRarel
   for (int i = 0; i < 9; ++i) pod.Patience(-1);
   EXPECT_EQ(pod.Patience(-1), seconds(30));
   pod.ring.Ran(pod.epoch);
-  pod.Patience(-1);
-  EXPECT_EQ(pod.Patience(-1), milliseconds(1500)) << "a view has done something";
+  EXPECT_EQ(pod.Patience(-1), milliseconds(1500)) << "this view has done something";
+  EXPECT_EQ(pod.Patience(-1), milliseconds(1500));
+}
+
+TEST(RingTroubleTest, NewsOfAViewThatIsOverEndNoBadSpell) {
+  Breaking pod;
+  for (int i = 0; i < 14; ++i) pod.EnterNext();
+  pod.ring.Ran(pod.epoch - 1);
+  EXPECT_EQ(pod.Patience(-1), seconds(30));
 }
 
 // Nor where the job would be too small without either end.

@@ -100,9 +100,10 @@ class SidecarImpl final : public Sidecar {
     const auto key = RingKeyOf(options_);
     if (!key) return tl::unexpected(key.error());
     options_.ring_key = *key;
-    auto state = state_file_.Load(static_cast<uint64_t>(UnixMs()));
+    const Ports before = ports_file_.Load();
+    auto state = state_file_.Load(NewIncarnation(before, UnixMs()));
     if (!state) return tl::unexpected(state.error());
-    if (Opened ports = OpenPorts(); !ports) return ports;
+    if (Opened ports = OpenPorts(before, state->incarnation); !ports) return ports;
     membership::Pod self = Self(state->incarnation);
     const Epoch epoch = membership::EpochOf(state->view);
     agent_ = std::make_unique<Agent>(options_, self, std::move(*state), Outputs(), &metrics_);
@@ -124,8 +125,7 @@ class SidecarImpl final : public Sidecar {
 
  private:
   // Where a forerunner of this process listened: the view tells the others to look there.
-  Opened OpenPorts() {
-    const Ports before = ports_file_.Load();
+  Opened OpenPorts(const Ports& before, uint64_t incarnation) {
     auto open = [](int configured, int remembered, const auto& listen) -> Opened {
       if (configured == 0 && remembered != 0 && listen(remembered)) return {};
       return listen(configured);  // taken meanwhile: this pod is dropped and rejoins
@@ -142,7 +142,8 @@ class SidecarImpl final : public Sidecar {
                               });
     if (!opened) return opened;
     peers_ = rendezvous::RendezvousClient::Create(loop_, options_.job_uid, options_.tls_dir);
-    return ports_file_.Store({rendezvous_->port(), heartbeats_->port(), http_->port()});
+    return ports_file_.Store(
+        {rendezvous_->port(), heartbeats_->port(), http_->port(), incarnation});
   }
 
   Opened OpenHeartbeats(int port) {
@@ -268,8 +269,8 @@ class SidecarImpl final : public Sidecar {
       Do([&] { agent_->orders().OnViewDecided(view); });
     };
     callbacks.on_drain = [this](const std::vector<std::string>& pods, const std::string& reason,
-                                int64_t deadline) {
-      Do([&] { agent_->orders().OnDrain(pods, reason, deadline); });
+                                int64_t deadline, std::optional<int64_t> left_ms) {
+      Do([&] { agent_->orders().OnDrain(pods, reason, deadline, left_ms); });
     };
     callbacks.on_pod_gone = [this](const std::string& pod, const std::string& reason) {
       Do([&] { agent_->peers().OnSuspect(pod, reason); });
@@ -404,6 +405,9 @@ AgentOutputs SidecarImpl::Outputs() {
   };
   outputs.link.refuse = [this](uint64_t id, const std::string& message) {
     if (link_ != nullptr) link_->Refuse(id, message);
+  };
+  outputs.link.drop = [this](uint64_t id) {
+    if (link_ != nullptr) link_->Drop(id);
   };
   const std::string address = RendezvousAddress();
   outputs.peers.deliver = [this, address](const std::string& to, const std::string& where,

@@ -407,6 +407,28 @@ TEST_F(SidecarProcessTest, APodThatFallsSilentIsDroppedAndRejoinsWhenItWakes) {
   EXPECT_GT(AwaitView({0, 1, 2}, 3, first + 1), 0u);
 }
 
+TEST_F(SidecarProcessTest, ASidecarThatLostItsStateIsANewMemberThoughItsClockWasSetBack) {
+  StartJob(3);
+  const uint64_t first = AwaitView({0, 1, 2}, 3);
+  Kill(&pods_[2].sidecar);
+  const std::string ports = pods_[2].dir + "/ports.json";
+  std::ifstream in(ports);
+  json before = json::parse(in, nullptr, false);
+  ASSERT_TRUE(before.is_object());
+  // As if the former incarnation had begun in a time that is yet to come.
+  const uint64_t future = before["incarnation"].get<uint64_t>() + 1'000'000'000;
+  before["incarnation"] = future;
+  std::ofstream(ports) << before.dump();
+  std::filesystem::remove(pods_[2].dir + "/membership.json");
+  StartSidecar(&pods_[2]);
+  ASSERT_GT(AwaitView({0, 1, 2}, 3, first + 1), 0u);
+  uint64_t incarnation = 0;
+  const json pods = Status(pods_[0])["view"]["pods"];
+  for (const json& pod : pods)
+    if (pod["uid"] == "uid-2") incarnation = pod["incarnation"];
+  EXPECT_EQ(incarnation, future + 1);
+}
+
 TEST_F(SidecarProcessTest, OneOfTwoPodsGoesOnByTheRecord) {
   StartJob(2);
   uint64_t first = AwaitView({0, 1}, 2);
@@ -439,8 +461,8 @@ TEST_F(SidecarProcessTest, SigtermDrainsByPlanAndIsNoSuccess) {
   EXPECT_EQ(ExitCode(&pods_[1].launcher), 128 + SIGTERM);
   EXPECT_EQ(ExitCode(&pods_[1].sidecar), 0);
 
-  kill(pods_[2].sidecar, SIGTERM);  // the last one has nobody to leave to
-  EXPECT_EQ(ExitCode(&pods_[2].launcher), 0);
+  kill(pods_[2].sidecar, SIGTERM);  // alone, and the last one has nobody to leave to
+  EXPECT_EQ(ExitCode(&pods_[2].launcher), 128 + SIGTERM);
   EXPECT_EQ(ExitCode(&pods_[2].sidecar), 0);
 }
 

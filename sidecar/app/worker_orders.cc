@@ -81,9 +81,9 @@ void WorkerOrders::SettleWelcome() {
 
 // ---- The end
 
-void WorkerOrders::Leave(Epoch epoch, const std::string& reason) {
+void WorkerOrders::Leave(Epoch epoch, const std::string& reason, LauncherPeer::End end) {
   notifier_.Leave(epoch, reason);
-  launcher_->Finish(LauncherPeer::End::kLeft);
+  launcher_->Finish(end);
   for (WorkerProcess& worker : processes_->all()) notifier_.SendLeft(&worker, epoch, reason);
 }
 

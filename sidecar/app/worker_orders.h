@@ -33,7 +33,7 @@ class WorkerOrders {
   // launcher or their fence say otherwise.
   void Restore(ViewPtr view, SteadyTime now);
   // Workers get `left`, the launcher `finish`.
-  void Leave(Epoch epoch, const std::string& reason);
+  void Leave(Epoch epoch, const std::string& reason, LauncherPeer::End end);
   // The same for those that are in no view, now and later.
   void LeaveJoiners(Epoch epoch, const std::string& reason);
   // The job can't go on: workers, those that come later too, get `error`.

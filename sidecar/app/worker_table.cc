@@ -218,8 +218,7 @@ void WorkerTable::Tick(SteadyTime now) {
   const std::vector<WorkerProcess> all_dead = watch_.Tick(now, view());
   if (all_dead.empty()) return;
   for (const WorkerProcess& dead : all_dead) {
-    if (dead.connection.open())
-      callbacks_.refuse(dead.connection.id(), "no ping for longer than the fence");
+    if (dead.connection.open()) callbacks_.drop(dead.connection.id());
     // It may only be stopped; fenced it is of no use, and a new process is.
     const bool ended = dead.liveness.closed_at() && dead.identity.HasEnded();
     if (!ended && !dead.stage.over()) launcher_.Kill(dead, "silent for longer than the fence");

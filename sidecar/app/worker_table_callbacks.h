@@ -15,9 +15,10 @@ namespace ringmaster::app {
 struct WorkerTableCallbacks {
   SendFrame send;
   std::function<void(uint64_t connection, const std::string& message)> refuse;
-  std::function<void()> changed;        // which workers live, or which are ready
-  std::function<void(Epoch)> stopped;   // all have stopped using views up to this one
-  std::function<void(Epoch)> boundary;  // all stand at the boundary of this view
+  std::function<void(uint64_t connection)> drop;  // closes it without a word
+  std::function<void()> changed;                  // which workers live, or which are ready
+  std::function<void(Epoch)> stopped;             // all have stopped using views up to this one
+  std::function<void(Epoch)> boundary;            // all stand at the boundary of this view
   // The first operation of a view has completed there: epoch, seconds and steps_resumed are set.
   std::function<void(const job::Rebuild&)> rebuilt;
   // An operation of this view has completed; said once, by whichever worker's ping is the first.

@@ -282,7 +282,8 @@ TEST_F(WorkerTableTest, ASilentWorkerIsDeadAfterTheFenceAndMayComeBack) {
   table_->orders().Install(MakeView(kFirst, {{0, 1}}), now_);
   Pass(seconds(12));
   EXPECT_TRUE(table_->processes().Living().empty());
-  EXPECT_EQ(refused_.size(), 1u);
+  EXPECT_EQ(dropped_, std::vector<uint64_t>{2});
+  EXPECT_TRUE(refused_.empty()) << "a refusal would end its script, and with it the job";
   Worker(3, 0, 1, kFirst);
   EXPECT_EQ(table_->processes().Living().size(), 1u);
 }
@@ -383,7 +384,7 @@ TEST_F(WorkerTableTest, AJoinerThatComesAfterTheJobsEndLeavesToo) {
 
 TEST_F(WorkerTableTest, AWorkerThatComesAfterAPodInNoViewHasLeftLeavesToo) {
   Make(1);
-  table_->orders().Leave(0, "drained");
+  table_->orders().Leave(0, "drained", LauncherPeer::End::kLeft);
   Worker(10, 0, 1);
   EXPECT_EQ(TypesTo(10).back(), "left");
 }
@@ -550,10 +551,11 @@ TEST_F(WorkerTableTest, LeavingTellsTheLauncherBeforeItsWorkersEnd) {
   Make(1);
   Launcher();
   Worker(2, 0, 1);
-  table_->orders().Leave(kFirst, "drained");
+  table_->orders().Leave(kFirst, "drained", LauncherPeer::End::kLeft);
   ASSERT_EQ(sent_.size(), 3u);
   EXPECT_EQ(sent_[1].second["t"], "finish");
   EXPECT_EQ(sent_[1].second["left"], true);
+  EXPECT_EQ(sent_[1].second["terminated"], false);
   EXPECT_EQ(sent_[2].second["t"], "left");
 }
 

@@ -57,6 +57,7 @@ int Launcher::Run() {
   foreign_ ? foreign_->Begin() : library_.Begin();
   while (!(slots_.AllClosed() && children_.empty()) && !orphaned_) {
     WaitForSomething();
+    PassLog();
     HandleSignals();
     while (auto child = children_.NextHalt()) OnHalt(*child);
     while (auto exit = children_.ReapNext()) {
@@ -71,7 +72,9 @@ int Launcher::Run() {
     link_.Poll(Clock::now());  // what was decided just now goes out at once
   }
   KillEverything();
-  children_.output()->Finish(Clock::now() + kLastWords);
+  const TimePoint last = Clock::now() + kLastWords;
+  children_.output()->Finish(last);
+  FinishLog(last);
   link_.Poll(Clock::now());
   return shutdown_.FinalExitCode();
 }
@@ -85,7 +88,8 @@ void Launcher::WaitForSomething() {
   }
   const auto wait = std::chrono::ceil<milliseconds>(*wake - Clock::now());
   const int timeout = static_cast<int>(std::clamp<int64_t>(wait.count(), 0, 60'000));
-  std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0}, {link_.fd(), link_.events(), 0}};
+  std::vector<pollfd> fds = {
+      {signals_.fd(), POLLIN, 0}, {link_.fd(), link_.events(), 0}, {LogWaitsFor(), POLLOUT, 0}};
   children_.output()->AddTo(&fds);
   if (foreign_) foreign_->AddTo(&fds);
   poll(fds.data(), fds.size(), timeout);  // a negative fd is ignored
@@ -161,6 +165,8 @@ std::string Launcher::Greeting() const {
 
 void Launcher::OnFrame(const json& frame) {
   const std::string type = fields::Text(frame, "t");
+  const bool ends = type == "finish" || type == "stop";
+  if (ends && fields::Flag(frame, "terminated")) shutdown_.SidecarTerminated();
   if (type == "finish") {
     OnFinish(fields::Flag(frame, "left"));
   } else if (type == "stop") {

@@ -294,6 +294,55 @@ TEST_F(LauncherTest, EndsWithSigtermIfItLeftForThatReasonAndNotBecauseTheJobFini
   }
 }
 
+// As when a liveness probe restarts the sidecar's container.
+TEST_F(LauncherTest, EndsWithSigtermIfThePodLeftBecauseTheSidecarGotIt) {
+  const auto ends = [this](const std::vector<json>& frames) {
+    Listen();
+    Start("trap 'exit 0' TERM; touch $DIR/runs; while :; do sleep 0.1; done");
+    Accept();
+    EXPECT_TRUE(Eventually([&] { return access(Path("runs").c_str(), F_OK) == 0; }));
+    unlink(Path("runs").c_str());
+    for (const json& frame : frames) Send(frame);
+    const int code = ExitCode();
+    close(std::exchange(connection_, -1));
+    close(std::exchange(listener_, -1));
+    unlink(Path("s").c_str());
+    return code;
+  };
+  const json stop = {{"t", "stop"}, {"graceSeconds", 5}};
+  const json terminated = {{"t", "stop"}, {"graceSeconds", 5}, {"terminated", true}};
+  EXPECT_EQ(ends({{{"t", "finish"}, {"left", true}, {"terminated", true}}, stop}), 128 + SIGTERM);
+  EXPECT_EQ(ends({terminated}), 128 + SIGTERM);
+  EXPECT_EQ(ends({{{"t", "finish"}, {"left", true}, {"terminated", false}}, stop}), 0);
+  EXPECT_EQ(ends({{{"t", "finish"}, {"left", false}}, terminated}), 0) << "the job finishes";
+}
+
+// As when whoever collects the log has stalled, and a worker has filled the pipe.
+TEST_F(LauncherTest, GoesOnThoughNobodyReadsItsLog) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  while (write(ends[1], "full", 4) > 0) {
+  }
+  fcntl(ends[1], F_SETFL, 0);
+  log_to_ = ends[1];
+  Listen();
+  Start("exec 2>/dev/null; echo $$ >> $DIR/pids; exec sleep 1000");
+  close(ends[1]);
+  Accept();
+  kill(Pids("pids", 1)[0], SIGKILL);
+  EXPECT_EQ(Await("exited")["restarting"], true);
+  EXPECT_EQ(Await("started")["incarnation"], 2);
+  Pids("pids", 2);
+  std::string text(1 << 20, '\0');
+  EXPECT_TRUE(Eventually([&] {
+    const ssize_t got = read(ends[0], text.data(), text.size());
+    return got > 0 && text.find("worker exited slot=0") < static_cast<size_t>(got);
+  })) << "it is said when the log is read again";
+  Send({{"t", "stop"}, {"graceSeconds", 0}});
+  EXPECT_EQ(ExitCode(), 0);
+  close(ends[0]);
+}
+
 TEST_F(LauncherTest, KillsAWorkerThatIgnoresSigterm) {
   Listen();
   Start("trap '' TERM; echo $$ > $DIR/pids; while :; do sleep 1000; done");

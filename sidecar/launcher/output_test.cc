@@ -9,6 +9,7 @@
 #include <iterator>
 #include <string>
 
+#include "sidecar/launcher/log.h"
 #include "tests/support/temp_dir.h"
 
 namespace ringmaster::launcher {
@@ -193,6 +194,46 @@ TEST(KeptOutputTest, AWorkerWhoseFilesCannotBeMadeGoesOnAndIsSeenInTheLog) {
   Print(files.output, "step 1\n");
   output.Pass(Clock::now());
   EXPECT_EQ(out.Read(), "step 1\n");
+}
+
+// ---- The launcher's own lines
+
+TEST(LogBacklogTest, LinesThatAreNotReadWaitInOrderAndThoseAboveTheBoundAreCounted) {
+  Pipe pipe;
+  LogBacklog log(pipe.write_end);
+  log.Add("first");
+  EXPECT_TRUE(log.empty());
+  EXPECT_EQ(pipe.Read(), "first\n");
+
+  while (write(pipe.write_end, "full", 4) > 0) {
+  }
+  log.Add("second");
+  log.Add(std::string(65'000, 'x'));
+  log.Add(std::string(600, 'y'));
+  log.Add(std::string(600, 'z'));
+  EXPECT_FALSE(log.empty());
+  pipe.Read();
+  log.Add("last");
+  std::string text;
+  for (int i = 0; i < 100 && !(log.empty() && text.ends_with("last\n")); ++i) {
+    log.Pass();
+    text += pipe.Read();
+  }
+  EXPECT_EQ(text, "second\n" + std::string(65'000, 'x') +
+                      "\nringmaster-launcher: lines of this log are lost count=2\nlast\n");
+}
+
+TEST(LogBacklogTest, TheEndWaitsForTheReaderUntilItsDeadline) {
+  Pipe pipe;
+  LogBacklog log(pipe.write_end);
+  while (write(pipe.write_end, "full", 4) > 0) {
+  }
+  log.Add("why it failed");
+  log.Finish(Clock::now() + std::chrono::milliseconds(20));
+  EXPECT_FALSE(log.empty());
+  pipe.Read();
+  log.Finish(Clock::now());
+  EXPECT_EQ(pipe.Read(), "why it failed\n");
 }
 
 }  // namespace

@@ -26,6 +26,8 @@ class Shutdown {
   // SIGTERM came; the sidecar has so long to drain the pod. False: it came before.
   bool Terminate(TimePoint now, std::chrono::milliseconds patience);
   bool terminating() const { return terminating_; }
+  // SIGTERM came to the sidecar, maybe to it alone, and the workers leave for that reason.
+  void SidecarTerminated() { sidecar_terminated_ = true; }
 
   // All workers get TERM, and KILL after `grace`. False: they have got TERM already.
   bool Stop(TimePoint now, std::chrono::milliseconds grace);
@@ -49,11 +51,12 @@ class Shutdown {
   // job finishes, is no success: it may not even be deleted, as where its machine shuts down.
   int FinalExitCode() const {
     const int code = exit_code_.value_or(0);
-    return code == 0 && terminating_ && !job_finishes_ ? 128 + SIGTERM : code;
+    const bool terminated = terminating_ || sidecar_terminated_;
+    return code == 0 && terminated && !job_finishes_ ? 128 + SIGTERM : code;
   }
 
  private:
-  bool finishing_ = false, job_finishes_ = false, terminating_ = false;
+  bool finishing_ = false, job_finishes_ = false, terminating_ = false, sidecar_terminated_ = false;
   std::optional<TimePoint> drain_until_, kill_at_;
   std::optional<int> exit_code_;
 };

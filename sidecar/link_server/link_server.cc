@@ -29,8 +29,6 @@ using Protocol = asio::local::stream_protocol;
 constexpr size_t kMaxPath = 107;
 // A peer that doesn't read (stopped by a debugger, say) must not fill our memory.
 constexpr size_t kMaxQueuedBytes = 64u << 20;
-// A peer that connects and sends nothing is not one of ours.
-constexpr std::chrono::seconds kHelloDeadline{5};
 
 class Connection;
 
@@ -46,10 +44,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(ConnectionId id, Protocol::socket socket, ConnectionOwner* owner)
       : id_(id), socket_(std::move(socket)), hello_timer_(socket_.get_executor()), owner_(owner) {}
 
-  void Start() {
-    hello_timer_.expires_after(kHelloDeadline);
+  void Start(std::chrono::milliseconds hello_deadline) {
+    hello_timer_.expires_after(hello_deadline);
     hello_timer_.async_wait([self = shared_from_this()](std::error_code error) {
-      if (!error) self->Refuse("no hello within 5 s");
+      if (!error) self->Close("no hello in time");
     });
     Read();
   }
@@ -78,6 +76,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
     closing_ = true;
     refusal_ = message;
     if (queue_.empty()) Close(message);
+  }
+
+  // The owner hears it after this call.
+  void Drop() {
+    if (closed_ || closing_) return;
+    closing_ = true;
+    asio::post(socket_.get_executor(), [self = shared_from_this()] { self->Close("dropped"); });
   }
 
   void Close(const std::string& why) {
@@ -143,12 +148,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
 class Server final : public LinkServer, private ConnectionOwner {
  public:
-  Server(asio::io_context* loop, std::string path, LinkCallbacks callbacks)
+  Server(asio::io_context* loop, std::string path, LinkCallbacks callbacks,
+         std::chrono::milliseconds hello_deadline)
       : loop_(loop),
         acceptor_(*loop),
         retry_(*loop),
         path_(std::move(path)),
-        callbacks_(std::move(callbacks)) {}
+        callbacks_(std::move(callbacks)),
+        hello_deadline_(hello_deadline) {}
   ~Server() override { Stop(); }
 
   tl::expected<void, std::string> Open() {
@@ -183,6 +190,11 @@ class Server final : public LinkServer, private ConnectionOwner {
       std::shared_ptr<Connection>(it->second.connection)->Refuse(message);
   }
 
+  void Drop(ConnectionId id) override {
+    auto it = connections_.find(id);
+    if (it != connections_.end()) it->second.connection->Drop();
+  }
+
   void Stop() override {
     if (stopped_) return;
     stopped_ = true;
@@ -214,7 +226,7 @@ class Server final : public LinkServer, private ConnectionOwner {
       auto connection =
           std::make_shared<Connection>(id, std::move(socket), static_cast<ConnectionOwner*>(this));
       connections_[id] = {connection, false};
-      connection->Start();
+      connection->Start(hello_deadline_);
       Accept();
     });
   }
@@ -254,6 +266,7 @@ class Server final : public LinkServer, private ConnectionOwner {
   asio::steady_timer retry_;
   const std::string path_;
   const LinkCallbacks callbacks_;
+  const std::chrono::milliseconds hello_deadline_;
   std::unordered_map<ConnectionId, Entry> connections_;
   ConnectionId next_id_ = 1;
   bool stopped_ = false;
@@ -261,14 +274,14 @@ class Server final : public LinkServer, private ConnectionOwner {
 
 }  // namespace
 
-tl::expected<std::unique_ptr<LinkServer>, std::string> LinkServer::Listen(asio::io_context* loop,
-                                                                          const std::string& path,
-                                                                          LinkCallbacks callbacks) {
+tl::expected<std::unique_ptr<LinkServer>, std::string> LinkServer::Listen(
+    asio::io_context* loop, const std::string& path, LinkCallbacks callbacks,
+    std::chrono::milliseconds hello_deadline) {
   if (path.empty() || path.size() > kMaxPath) {
     return tl::unexpected("RINGMASTER_SOCKET has " + std::to_string(path.size()) +
                           " bytes, 1 to 107 are allowed: '" + path + "'");
   }
-  auto server = std::make_unique<Server>(loop, path, std::move(callbacks));
+  auto server = std::make_unique<Server>(loop, path, std::move(callbacks), hello_deadline);
   const auto listens = server->Open();
   if (!listens) return tl::unexpected(listens.error());
   return server;

@@ -5,6 +5,7 @@
 // when that loop has ended.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -33,10 +34,11 @@ struct LinkCallbacks {
 
 class LinkServer {
  public:
-  // Replaces a socket file that a former sidecar left behind.
-  static tl::expected<std::unique_ptr<LinkServer>, std::string> Listen(asio::io_context* loop,
-                                                                       const std::string& path,
-                                                                       LinkCallbacks callbacks);
+  // Replaces a socket file that a former sidecar left behind. A peer that says nothing is dropped
+  // after `hello_deadline`: it is not one of ours.
+  static tl::expected<std::unique_ptr<LinkServer>, std::string> Listen(
+      asio::io_context* loop, const std::string& path, LinkCallbacks callbacks,
+      std::chrono::milliseconds hello_deadline = std::chrono::seconds(5));
   virtual ~LinkServer() = default;
 
   // Unknown ids are ignored: the peer may be gone.
@@ -46,6 +48,9 @@ class LinkServer {
   virtual int PeerPid(ConnectionId id) const = 0;
   // Sends `error` with the message, then closes. on_closed still comes.
   virtual void Refuse(ConnectionId id, const std::string& message) = 0;
+  // Closes it without a word: to its receiver `error` means that nothing goes on. on_closed still
+  // comes.
+  virtual void Drop(ConnectionId id) = 0;
   // Closes all, removes the socket file. No callback comes after it.
   virtual void Stop() = 0;
 };

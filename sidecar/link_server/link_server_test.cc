@@ -61,7 +61,8 @@ class Peer {
 
 class LinkServerTest : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { Listen(std::chrono::minutes(1)); }
+  void Listen(std::chrono::milliseconds hello_deadline) {
     LinkCallbacks callbacks;
     callbacks.on_hello = [this](ConnectionId id, Role role, const json&) {
       last_ = id;
@@ -69,7 +70,7 @@ class LinkServerTest : public testing::Test {
     };
     callbacks.on_frame = [this](ConnectionId, const json& frame) { events_.push_back(frame["t"]); };
     callbacks.on_closed = [this](ConnectionId, const std::string&) { events_.push_back("closed"); };
-    auto server = LinkServer::Listen(&loop_, Path(), callbacks);
+    auto server = LinkServer::Listen(&loop_, Path(), callbacks, hello_deadline);
     ASSERT_TRUE(server) << server.error();
     server_ = std::move(*server);
   }
@@ -155,6 +156,28 @@ TEST_F(LinkServerTest, ForgetsAPeerThatLeavesInTheMiddleOfAFrame) {
   ASSERT_TRUE(RunUntil([&] { return events_.size() == 2; }));
   EXPECT_EQ(events_.back(), "closed");
   server_->Send(last_, {{"t", "welcome"}});  // to nobody
+}
+
+// `error` would be the end of a worker's script.
+TEST_F(LinkServerTest, DropsAPeerWithoutAWord) {
+  Peer peer(Path());
+  peer.Send(Hello("worker"));
+  ASSERT_TRUE(RunUntil([&] { return !events_.empty(); }));
+  server_->Drop(last_);
+  EXPECT_EQ(events_, std::vector<std::string>{"worker"}) << "the caller may be in the middle of it";
+  EXPECT_EQ(Await(&peer)["t"], "nothing");
+  EXPECT_TRUE(peer.closed());
+  EXPECT_EQ(events_.back(), "closed");
+  server_->Drop(last_);  // nobody
+}
+
+TEST_F(LinkServerTest, DropsWithoutAWordWhoSaysNoHelloInTime) {
+  server_->Stop();
+  Listen(std::chrono::milliseconds(10));
+  Peer peer(Path());
+  EXPECT_EQ(Await(&peer)["t"], "nothing");
+  EXPECT_TRUE(peer.closed());
+  EXPECT_TRUE(events_.empty());
 }
 
 TEST(LinkServer, SaysWhyItCannotListen) {

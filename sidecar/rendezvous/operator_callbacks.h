@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct OperatorCallbacks {
   std::function<void()> on_accepted;
   std::function<void(const std::string& view_json)> on_found;
   std::function<void(const std::vector<std::string>& pods, const std::string& reason,
-                     int64_t deadline_unix_ms)>
+                     int64_t deadline_unix_ms, std::optional<int64_t> left_ms)>
       on_drain;
   std::function<void(const std::string& pod_uid, const std::string& reason)> on_pod_gone;
   std::function<void(uint32_t min_pods, uint32_t expected_pods)> on_target;

@@ -146,8 +146,10 @@ void OperatorSession::Dispatch(const v1::OperatorNotice& notice) {
       return callbacks_.on_found(notice.view_decided().view());
     case v1::OperatorNotice::kDrain: {
       const v1::Drain& drain = notice.drain();
-      return callbacks_.on_drain({drain.pod_uids().begin(), drain.pod_uids().end()}, drain.reason(),
-                                 drain.deadline_unix_ms());
+      return callbacks_.on_drain(
+          {drain.pod_uids().begin(), drain.pod_uids().end()}, drain.reason(),
+          drain.deadline_unix_ms(),
+          drain.has_left_ms() ? std::optional<int64_t>(drain.left_ms()) : std::nullopt);
     }
     case v1::OperatorNotice::kPodGone:
       return callbacks_.on_pod_gone(notice.pod_gone().pod_uid(), notice.pod_gone().reason());

@@ -57,6 +57,11 @@ class OperatorSessionTest : public testing::Test {
     OperatorCallbacks callbacks;
     callbacks.on_connection = [this](bool is) { heard_.push_back(is ? "connected" : "lost"); };
     callbacks.on_accepted = [this] { heard_.push_back("accepted"); };
+    callbacks.on_drain = [this](const std::vector<std::string>& pods, const std::string& why,
+                                int64_t deadline, std::optional<int64_t> left) {
+      heard_.push_back("drain " + pods.at(0) + " " + why + " by " + std::to_string(deadline) +
+                       (left ? " in " + std::to_string(*left) : ""));
+    };
     callbacks.on_finish = [this](const std::string& why) { heard_.push_back("finish " + why); };
     callbacks.on_recover = [this](uint64_t lineage, bool fresh) {
       heard_.push_back("recover " + std::to_string(lineage) + (fresh ? " fresh" : ""));
@@ -101,6 +106,21 @@ TEST_F(OperatorSessionTest, EveryStreamIsToldWhatEveryOperatorHasToKnow) {
   session_.Begin(&second);
   EXPECT_THAT(second.said, ElementsAre("pod u1 at 8", "ready", "view b", "finished 9"))
       << "the newest of each, and not what only the first asked for";
+}
+
+TEST_F(OperatorSessionTest, OfADrainTheTimeThatIsLeftIsHandedOnIfTheOperatorSaysIt) {
+  FakeStream stream;
+  session_.Begin(&stream);
+  session_.OnNotice(Accepted());
+  heard_.clear();
+  v1::OperatorNotice notice;
+  notice.mutable_drain()->add_pod_uids("u2");
+  notice.mutable_drain()->set_reason("why");
+  notice.mutable_drain()->set_deadline_unix_ms(700);
+  session_.OnNotice(notice);
+  notice.mutable_drain()->set_left_ms(-5);
+  session_.OnNotice(notice);
+  EXPECT_THAT(heard_, ElementsAre("drain u2 why by 700", "drain u2 why by 700 in -5"));
 }
 
 TEST_F(OperatorSessionTest, ViewsOfWhichNoOperatorHasHeardAreToldInOrder) {

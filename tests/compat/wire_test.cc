@@ -162,6 +162,7 @@ std::map<std::string, std::string> ProtoMessages() {
   drain.mutable_drain()->add_pod_uids("u1");
   drain.mutable_drain()->set_reason("why");
   drain.mutable_drain()->set_deadline_unix_ms(1);
+  drain.mutable_drain()->set_left_ms(1);
   target.mutable_target()->set_min_pods(2);
   target.mutable_target()->set_expected_pods(3);
   v1::MemberMessage member;

@@ -248,11 +248,12 @@ def test_delete_ends_the_job(write, tmp_path):
 
 
 @pytest.mark.parametrize("replicas", [1, 3])
-def test_a_pod_that_is_told_to_end_though_nobody_deletes_it_is_replaced(write, tmp_path, replicas):
-    """As where its machine shuts down: it ends in good order, and the job is neither done nor failed."""
+@pytest.mark.parametrize("told", ["ringmaster-launcher", "ringmaster-sidecar"])
+def test_a_pod_that_is_told_to_end_though_nobody_deletes_it_is_replaced(write, tmp_path, told, replicas):
+    """As where its machine shuts down, or a liveness probe fails: it ends in good order, and the job is neither done nor failed."""
     with Run(write(manifest(command=[harness.WORKER, tmp_path], replicas=replicas))) as run:
         first = run.world("job", replicas)
-        os.kill(harness.pids("RINGMASTER_POD_NAME=job-worker-0", "ringmaster-launcher")[0], signal.SIGTERM)
+        os.kill(harness.pids("RINGMASTER_POD_NAME=job-worker-0", told)[0], signal.SIGTERM)
         run.world("job", replicas, first)
         assert ("job-worker-0", 0) not in run.workers("job")
         (tmp_path / "stop").touch()

@@ -86,6 +86,7 @@ void Launchers::OnFrame(int index, const json& frame) {
   }
   const std::string type = frame["t"];
   parts_.journal.Trace([&] { return pod.uid + " launcher <- " + frame.dump(); });
+  if (frame.value("terminated", false)) pod.launcher.shutdown.SidecarTerminated();
   if (type == "finish") {
     const bool left = frame.value("left", false);
     if (!parts_.script.finished() && !pod.leaving)

@@ -1,9 +1,11 @@
 #include "tests/sim/operator_sessions.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "common/membership/message_json.h"
+#include "operator/app/notice_proto.h"
 
 namespace ringmaster::app::sim {
 namespace {
@@ -65,8 +67,8 @@ rendezvous::OperatorCallbacks OperatorSessions::CallbacksOf(int index) {
   callbacks.on_accepted = [agent] { agent().orders().OnAccepted(); };
   callbacks.on_found = [agent](const std::string& view) { agent().orders().OnViewDecided(view); };
   callbacks.on_drain = [agent](const std::vector<std::string>& pods, const std::string& reason,
-                               std::int64_t deadline) {
-    agent().orders().OnDrain(pods, reason, deadline);
+                               std::int64_t deadline, std::optional<std::int64_t> left_ms) {
+    agent().orders().OnDrain(pods, reason, deadline, left_ms);
   };
   callbacks.on_pod_gone = [agent](const std::string& pod, const std::string& reason) {
     agent().peers().OnSuspect(pod, reason);
@@ -162,7 +164,8 @@ void OperatorSessions::Hear(int index, std::uint64_t number, const v1::SidecarRe
   parts_.operators.Wake();
 }
 
-void OperatorSessions::SendNotice(std::uint64_t number, const v1::OperatorNotice& notice) {
+void OperatorSessions::SendNotice(std::uint64_t number, v1::OperatorNotice notice) {
+  AddTimeLeft(kUnixMs + parts_.time.now() / kMs, &notice);
   const int index = parts_.operators.PodOf(number);
   OperatorStream& stream = parts_.pods[index]->to_operator;
   if (stream.number != number) return;

@@ -40,7 +40,7 @@ class OperatorSessions {
   // Notices from now on when the stream is broken.
   void Poll(int pod);
   // The operator sends it.
-  void SendNotice(std::uint64_t stream, const v1::OperatorNotice& notice);
+  void SendNotice(std::uint64_t stream, v1::OperatorNotice notice);
 
   void AskRecord(int pod, const membership::Message& message);
   bool ReachesOperator(int pod) const;

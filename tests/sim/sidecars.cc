@@ -204,6 +204,11 @@ LinkOutputs Sidecars::LinkOf(int index) {
     LinkOf(index).send(id, {{"t", "error"}, {"message", message}});
     parts_.time.After(1, [this, id] { parts_.links.CloseBySidecar(id); });
   };
+  link.drop = [this, index](std::uint64_t id) {
+    if (!Output(index)) return;
+    parts_.journal.Trace([&] { return parts_.pods[index]->uid + " drops a connection"; });
+    parts_.time.After(1, [this, id] { parts_.links.CloseBySidecar(id); });
+  };
   return link;
 }
 

@@ -173,8 +173,7 @@ void Workers::OnFrame(const WorkerPtr& worker, std::uint64_t stream, const json&
     EndSoon(worker, 0);
   } else if (type == "error") {
     const std::string message = frame["message"];
-    if (message.find("no ping") == std::string::npos &&
-        message.find("belongs to") == std::string::npos) {
+    if (message.find("belongs to") == std::string::npos) {
       parts_.journal.Fail(parts_.pods.NameOf(*worker) + " is told to give up: " + message);
     }
     EndSoon(worker, 1);

@@ -47,6 +47,7 @@ class AgentTest : public testing::Test {
       if (frame["t"] == "error") errors_[to] = frame["message"];
     };
     outputs.link.refuse = [](uint64_t, const std::string&) {};
+    outputs.link.drop = [](uint64_t) {};
     outputs.peers.deliver = [this](const std::string& to, const std::string&,
                                    const Message& message, const std::string&) {
       log_.push_back(std::string(membership::MessageKindText(message.kind)) + " to " + to);

@@ -71,6 +71,7 @@ struct AgentParts {
 
   SteadyTime now{std::chrono::seconds(1000)};
   std::vector<std::string> log;        // what went out, to all sides
+  nlohmann::json to_launcher;          // the last frame to it
   std::string unreachable;             // the pod whose sidecar's connection is closed
   std::vector<std::string> unsettled;  // pods of which it is not known whether they live
   health::Metrics metrics{"default", "job", "p0"};
@@ -117,8 +118,10 @@ struct AgentParts {
     WorkerTableCallbacks callbacks;
     callbacks.send = [this](uint64_t to, const nlohmann::json& frame) {
       log.push_back(frame["t"].get<std::string>() + " to " + std::to_string(to));
+      if (to == 1) to_launcher = frame;
     };
     callbacks.refuse = [](uint64_t, const std::string&) {};
+    callbacks.drop = [](uint64_t) {};
     callbacks.changed = [] {};
     callbacks.stopped = callbacks.boundary = callbacks.ran = callbacks.finished = [](Epoch) {};
     callbacks.rebuilt = [](const job::Rebuild&) {};

@@ -33,6 +33,7 @@ class WorkerTableTest : public testing::Test {
     callbacks.refuse = [this](uint64_t, const std::string& message) {
       refused_.push_back(message);
     };
+    callbacks.drop = [this](uint64_t connection) { dropped_.push_back(connection); };
     callbacks.changed = [this] {
       ++changes_;
       if (changed_) changed_();
@@ -113,6 +114,7 @@ class WorkerTableTest : public testing::Test {
   std::unique_ptr<WorkerTable> table_;
   std::vector<std::pair<uint64_t, json>> sent_;
   std::vector<std::string> refused_;
+  std::vector<uint64_t> dropped_;
   std::vector<Epoch> stopped_, boundaries_, ran_, finished_;
   std::vector<job::WorkerExit> exits_;
   int changes_ = 0;

@@ -94,7 +94,9 @@ class LauncherTest : public testing::Test {
     envp.push_back(nullptr);
     launcher_ = fork();
     if (launcher_ == 0) {
-      dup2(open(Path("log").c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600),
+      dup2(log_to_ >= 0
+               ? log_to_
+               : open(Path("log").c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600),
            STDERR_FILENO);
       execve(argv[0], argv.data(), envp.data());
       _exit(126);
@@ -165,6 +167,7 @@ class LauncherTest : public testing::Test {
   const std::string dir_ = temporary_.path().string();
   pid_t launcher_ = -1;
   int listener_ = -1, connection_ = -1;
+  int log_to_ = -1;  // the launcher's standard error; -1: the file that Log() reads
   FrameReader reader_;
   json hello_;
 };
