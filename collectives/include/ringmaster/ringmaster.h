@@ -351,7 +351,8 @@ RM_API rm_status rm_state_callbacks(rm_state_save_fn save, rm_state_load_fn load
 /* Reports progress for people and metrics. The newest value of each name goes to the sidecar with
  * the next heartbeat, so the call sends nothing itself. "samples" is the number of samples that
  * this rank has worked off so far; from it samples per second are computed. Of a worker the first
- * 64 names count. RM_ERR_INVALID: no name, one of more than 64 bytes, or the value is not finite. */
+ * 64 names count. RM_ERR_INVALID: no name, one of more than 64 bytes, or the value is not finite.
+ */
 RM_API rm_status rm_report(const char* name, double value);
 
 /* Start: records what this worker does and when, as Chrome's trace events, until rm_timeline_stop
