@@ -29,7 +29,6 @@ class Ender:
     def __init__(self):
         self.takes_turns = True
         self.stepped = False  # since the last step ended
-        self.made_in = entry() if makes_anew() else None
 
 
 class Steps:
@@ -63,10 +62,9 @@ class Steps:
 
     @classmethod
     def optimizer_stepped(cls, ender):
-        ender.takes_turns = cls._newest_stepped = True
         if cls.commit_ends_step:
             return
-        ender.stepped = True
+        ender.takes_turns = ender.stepped = cls._newest_stepped = True
         cls._unended += 1
         if not all(other.stepped for other in cls._enders if other.takes_turns):
             return cls._warn_if_none_ends()
@@ -98,28 +96,6 @@ class Steps:
         cls.begin()
         _after_step(_core.end_step())
 
-    @classmethod
-    def enter_again(cls):
-        """What the training function has made is made once more, and takes turns with that alone.
-        """
-        for ender in cls._enders:
-            if ender.made_in is not None:
-                ender.takes_turns = False
-
-    @classmethod
-    def capture(cls):
-        """For a joiner, which may make its next optimizer before any has stepped there."""
-        return cls._newest_stepped, [ender.takes_turns for ender in cls._enders]
-
-    @classmethod
-    def install(cls, captured):
-        """What joiners have made so far is what the others have made first."""
-        cls._newest_stepped, turns = captured
-        for ender, takes_turns in zip(cls._enders, turns):
-            ender.takes_turns = takes_turns
-
-
-_core.register_state("elastic.turns", Steps.capture, Steps.install, sufficient=False)
 
 _running = None  # the state of the training function that runs now
 
@@ -514,7 +490,6 @@ def run(function=None, *, in_place=False):
                     print("ringmaster: %s; waiting to be let in again" % error, file=sys.stderr)
                     prepare = functools.partial(_come_back, state, in_place)
                 _entry += 1
-                Steps.enter_again()
                 for go_back in ways_back:
                     go_back()
         finally:

@@ -26,7 +26,6 @@ def no_optimizers_of_other_tests(monkeypatch):
     """A script has its own; here they share a process."""
     from ringmaster.elastic import Steps
     monkeypatch.setattr(Steps, "_enders", [])
-    monkeypatch.setattr(Steps, "_newest_stepped", False)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import torch
 
 import ringmaster.torch as rm
 from ringmaster import _core
-from ringmaster.elastic import Steps
 from ringmaster.errors import EXIT_DROPPED
 
 
@@ -318,52 +317,6 @@ def test_AnOptimizerOfTheLastEntryMayBeUsedAfterTheFunction(world):
     model(torch.ones(1, 2)).sum().backward()
     made[-1].step()
     assert not torch.equal(model.weight, before)
-
-
-def steps_that_two_of_its_steps_end(model, optimizer):
-    before = rm.last_step().step
-    for _ in range(2):
-        optimizer.zero_grad()
-        model(torch.ones(1, 2)).sum().backward()
-        optimizer.step()
-    return rm.last_step().step - before
-
-
-@pytest.mark.parametrize("steps_of_first_entry", [0, 1])
-def test_AnOptimizerOfTheLastEntryEndsStepsAfterTheFunction(world, steps_of_first_entry):
-    model = torch.nn.Linear(2, 1)
-    made = []
-
-    def train(state):
-        made.append(sgd(model))
-        if len(made) > 1 or steps_of_first_entry:
-            model(torch.ones(1, 2)).sum().backward()
-            made[-1].step()
-        state.commit()
-
-    entered(2, train)
-    assert steps_that_two_of_its_steps_end(model, made[-1]) == 2
-
-
-def test_ANewOptimizerEndsStepsAfterAFunctionInWhichAnEarlierOneHasStepped(world):
-    models = [torch.nn.Linear(2, 1) for _ in range(2)]
-    first = sgd(models[0])
-
-    def train(state):
-        models[0](torch.ones(1, 2)).sum().backward()
-        first.step()
-        state.commit()
-
-    entered(1, train)
-    assert steps_that_two_of_its_steps_end(models[1], sgd(models[1])) == 2
-
-
-def test_AJoinerThatMadeNoStepBeforeTheFunctionsEndEndsTheStepsThatTheOthersEnd(world):
-    models = [torch.nn.Linear(2, 1) for _ in range(2)]
-    sgd(models[0])
-    rm.end_step()
-    Steps.install((True, [True]))  # what a worker gives whose optimizer has stepped
-    assert steps_that_two_of_its_steps_end(models[1], sgd(models[1])) == 2
 
 
 def test_WhatATorchStateWasNotGivenIsNone(world):

@@ -348,11 +348,6 @@ def test_ALoaderWithWorkersGivesARankWithoutAShareAnEmptyBatch(job):
     each_sample_once(one, 203, 2)
 
 
-def test_AfterATrainingFunctionAnotherOptimizersStepsEndSteps(job):
-    one = job("phases.py", 2, STEPS="60", MORE="5", spares=[0])
-    one.replace_slot_0()  # each counts the steps of its second phase
-
-
 def test_TwoOptimizersThatTakeTurnsEndOneStepTogetherAndAJoinerFitsIn(job):
     one = job("gan.py", 2, SIZE="3", spares=[2])
     one.wait_world([0, 1], step=5)
