@@ -27,7 +27,6 @@ NAME = "ringmaster"
 NAMES = 120
 
 
-
 class WorldChangedError(HostsUpdatedInterrupt):
     """The world has changed, and this operation can't be finished in the new one: its results have
     another number of ranks, or its source is gone. All ranks that took part raise it; elastic.run
