@@ -26,10 +26,13 @@ class PatienceTest : public WorkerTest {
 // A worker of slot 0 whose user waits without a limit to be let in.
 class PatienceTest::Joiner {
  public:
-  explicit Joiner(PatienceTest* test) {
+  explicit Joiner(PatienceTest* test,
+                  std::chrono::milliseconds patience = std::chrono::milliseconds(50)) {
+    WorkerOptions options = test->Options(0);
+    options.patience = patience;
     test->sidecar_->Welcome(0, "joining");
     EXPECT_TRUE(state_.Register("w", &weight_, sizeof(weight_)).ok());
-    EXPECT_TRUE(TrainingProcess::Start(test->Impatient(0), &state_, std::nullopt, &worker_).ok());
+    EXPECT_TRUE(TrainingProcess::Start(options, &state_, std::nullopt, &worker_).ok());
     user_ = std::thread([this] { status_ = worker_->Enter(std::nullopt); });
     EXPECT_TRUE(test->sidecar_->AwaitHeard(0, "enter", 1));
   }
@@ -59,6 +62,19 @@ TEST_F(PatienceTest, AJoinerWhoseSidecarIsGoneForGoodSaysSo) {
   Joiner joiner(this);
   sidecar_->AnswerPings(false);
   EXPECT_EQ(joiner.Entered(), RM_ERR_UNAVAILABLE);
+}
+
+// The sidecar answers again on the same connection, so it is not gone when the patience with its
+// silence would be over.
+TEST_F(PatienceTest, AJoinerWhoseSidecarIsHeardAgainGoesOnWaiting) {
+  sidecar_->SetFence(200);
+  Joiner joiner(this, std::chrono::seconds(2));
+  sidecar_->AnswerPings(false);
+  EXPECT_TRUE(sidecar_->AwaitHeard(0, "enter", 2)) << "asked again when it was fenced";
+  sidecar_->AnswerPings(true);
+  EXPECT_TRUE(sidecar_->AwaitHeard(0, "ping", sidecar_->heard(0, "ping") + 200));
+  sidecar_->Send(0, {{"t", "left"}, {"epoch", 1}, {"reason", "the end"}});
+  EXPECT_EQ(joiner.Entered(), RM_ERR_LEFT);
 }
 
 // A sidecar takes one that has said goodbye and hung up for lost, so the others go on without it.

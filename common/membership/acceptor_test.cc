@@ -29,6 +29,22 @@ TEST(AcceptorTest, APromiseIsStoredBeforeItIsSentAndKept) {
   EXPECT_EQ(f.Take(), (Strings{"refused p2", "refused p0"}));
 }
 
+TEST(AcceptorTest, WhoAsksOfAnOlderViewIsToldTheNewerOneButNotAVoteForIt) {
+  Voter f(1);
+  Message late = f.From(2, MessageKind::kAccepted, {0, "p0"});
+  late.view = f.view->epoch - 1;
+  late.value = f.view;
+  f.acceptor.AnswerOutdated(late);
+  EXPECT_EQ(f.Take(), Strings{}) << "it voted for the view that this member is in";
+  late.value = TestSuccessor(*f.view);
+  f.acceptor.AnswerOutdated(late);
+  EXPECT_EQ(f.Take(), Strings{"decided p2"});
+  late.kind = MessageKind::kPropose;
+  late.value = f.view;
+  f.acceptor.AnswerOutdated(late);
+  EXPECT_EQ(f.Take(), Strings{"decided p2"}) << "it does not know that it was decided";
+}
+
 TEST(AcceptorTest, NothingIsAcceptedBeforeTheWorkersHaveStopped) {
   Voter f(1);
   EXPECT_TRUE(f.acceptor.OnPropose({0, "p0"}, f.value, "p0"));

@@ -100,7 +100,7 @@ void Proposer::OnPromise(const Message& message, std::size_t voter) {
 }
 
 void Proposer::CheckPromises() {
-  const auto resigned = parts_.peers->Resignations();
+  const auto& resigned = parts_.peers->Resignations();
   const Quorum quorum =
       FindQuorum(parts_.state->view(), campaign_.ballot, campaign_.promises, resigned, without_);
   if (quorum == Quorum::kNone) return;

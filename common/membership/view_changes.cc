@@ -25,15 +25,17 @@ constexpr std::size_t kTimes = 4;
 class Digest {
  public:
   void Add(std::string_view text) {
-    for (const char c : text) Add(static_cast<unsigned char>(c));
+    for (const char c : text) Mix(static_cast<unsigned char>(c));
     Add(text.size());
   }
   void Add(std::uint64_t number) {
-    for (int i = 0; i < 8; ++i, number >>= 8) value_ = (value_ ^ (number & 0xFF)) * 0x100000001B3U;
+    for (int i = 0; i < 8; ++i, number >>= 8) Mix(static_cast<unsigned char>(number & 0xFF));
   }
   std::uint64_t value() const { return value_; }
 
  private:
+  void Mix(unsigned char byte) { value_ = (value_ ^ byte) * 0x100000001B3U; }
+
   std::uint64_t value_ = 0xCBF29CE484222325U;
 };
 

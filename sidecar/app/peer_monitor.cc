@@ -27,6 +27,7 @@ PeerMonitor::PeerMonitor(std::string pod_uid, AgentClock clock, PeerOutputs outp
       accusations_(outputs_.look_around) {}
 
 void PeerMonitor::EnterView(const membership::View& view) {
+  // Also where nothing is sent or read before the view after this one is decided.
   changes_.Know(membership_->member().current());
   const bool listed = view.FindPod(pod_uid_) >= 0;
   Watch(listed ? view.pods : std::vector<membership::Pod>{});
