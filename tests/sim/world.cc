@@ -23,7 +23,8 @@ int DrawPods(Random* random) {
 World::World(const Options& options)
     : options_(options),
       random_(options.seed),
-      journal_(&time_, options_.trace),
+      journal_([this] { return static_cast<double>(time_.now() - 100 * kSecond) / kMs; },
+               options_.trace),
       network_(&random_),
       pods_(&time_),
       invariants_(

@@ -7,7 +7,6 @@
 
 #include "common/membership/sim/event_queue.h"
 #include "common/membership/sim/job_truth.h"
-#include "common/membership/sim/journal.h"
 #include "common/membership/sim/network.h"
 #include "common/membership/sim/record_store.h"
 #include "common/membership/sim/sim_operator.h"
@@ -43,18 +42,6 @@ TEST(EventQueueTest, AMessageIsKeptUntilItIsTaken) {
   EXPECT_EQ(events.Take(one).from, "p1");
   EXPECT_EQ(events.Keep(Message()), one) << "its place is free again";
   EXPECT_EQ(events.Take(two).from, "p2");
-}
-
-TEST(JournalTest, OnlyTheFirstViolationCountsAndAllAreTraced) {
-  EventQueue events;
-  std::string trace;
-  Journal journal(&events, &trace);
-  EXPECT_FALSE(journal.failed());
-  journal.Fail("one");
-  journal.Fail("two");
-  EXPECT_EQ(journal.outcome().violation, "one");
-  EXPECT_NE(trace.find("VIOLATION one"), std::string::npos);
-  EXPECT_NE(trace.find("VIOLATION two"), std::string::npos);
 }
 
 class NetworkTest : public testing::Test {
