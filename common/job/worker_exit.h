@@ -22,8 +22,8 @@ struct WorkerExit {
   bool standby = false;
   // When the launcher saw it, by the machine's monotonic clock; 0: not known.
   std::int64_t at_us = 0;
-  // The operator adds these two, too. `told_before`: an earlier stream was told of the exit, so that
-  // it may be counted already.
+  // The operator adds these two, too. `told_before`: an earlier stream was told of the exit, so
+  // that it may be counted already.
   std::string pod_uid;
   bool told_before = false;
 
