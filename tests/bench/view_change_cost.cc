@@ -220,15 +220,15 @@ void Measure(int pods) {
 
 int main(int argc, char** argv) {
   std::vector<int> sizes;
-  for (int i = 1; i < argc; ++i) sizes.push_back(std::atoi(argv[i]));
-  if (sizes.empty()) sizes = {100, 1000, 10'000};
-  std::printf("| what | views | messages | sent | received | CPU |\n|---|---|---|---|---|---|\n");
-  for (const int pods : sizes) {
-    if (pods < 3 || pods > 10'000) {
-      std::fprintf(stderr, "PODS: is %d, allowed is 3 to 10000\n", pods);
+  for (int i = 1; i < argc; ++i) {
+    sizes.push_back(std::atoi(argv[i]));
+    if (sizes.back() < 3 || sizes.back() > 10'000) {
+      std::fprintf(stderr, "PODS: is '%s', allowed is 3 to 10000\n", argv[i]);
       return 2;
     }
-    Measure(pods);
   }
+  if (sizes.empty()) sizes = {100, 1000, 10'000};
+  std::printf("| what | views | messages | sent | received | CPU |\n|---|---|---|---|---|---|\n");
+  for (const int pods : sizes) Measure(pods);
   return 0;
 }
