@@ -15,7 +15,10 @@ Status NcclGroup::Connect(Communicator* host, int device, int* failed, const Pat
   Status status;
   switch (plan.how) {
     case ConnectPlan::How::kHost:
+      // This rank may have a communicator of an earlier view, with other ranks or after an attempt
+      // that has failed elsewhere. Nobody may use it in this view, nor take it for a later one's.
       why_on_host_ = plan.why;
+      status = AbortOwn();
       break;
     case ConnectPlan::How::kKeep:
       break;
@@ -26,9 +29,11 @@ Status NcclGroup::Connect(Communicator* host, int device, int* failed, const Pat
       status = Init(host, device, patience);
       break;
   }
-  connected_ = status.ok();
   faults_ = 0;
-  if (status.ok()) return {};
+  if (status.ok()) {
+    by_ = plan.how == ConnectPlan::How::kHost ? By::kHost : By::kNccl;
+    return {};
+  }
   (void)AbortOwn();  // so that the next view doesn't try to use what is left
   return status;
 }
@@ -93,7 +98,7 @@ Status NcclGroup::Init(Communicator* host, int device, const Patience& patience)
 }
 
 void NcclGroup::GiveUp(std::vector<GivenUp>* comms) {
-  connected_ = false;
+  by_ = By::kNothing;
   const std::unique_ptr<NcclLink> link = std::move(link_);
   if (link == nullptr) return;
   if (auto given_up = link->Release()) comms->push_back(std::move(*given_up));

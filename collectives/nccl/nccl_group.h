@@ -31,11 +31,11 @@ class NcclGroup {
   // Connects the group; all ranks of `host`, the group's communicator on the host, call it.
   // `device` is the calling thread's: a communicator on another one is given up. `failed`: how many
   // attempts have failed here before, one after the other; if this is another attempt, it becomes
-  // the most that any rank says. Afterwards link() is NCCL's communicator, or null: not all ranks
-  // have NCCL, or it has failed too often.
+  // the most that any rank says. Afterwards link() is NCCL's communicator on all ranks, or null on
+  // all: not all of them have NCCL, or it has failed too often.
   Status Connect(Communicator* host, int device, int* failed, const Patience::Over& over);
-  bool connected() const { return connected_; }
-  NcclLink* link() const { return connected_ ? link_.get() : nullptr; }
+  bool connected() const { return by_ != By::kNothing; }
+  NcclLink* link() const { return by_ == By::kNccl ? link_.get() : nullptr; }
   const std::string& why_on_host() const { return why_on_host_; }
 
   // The next view comes by a plan, or after a fault.
@@ -45,11 +45,14 @@ class NcclGroup {
   // The communicator, whether it is connected in this view or was in an earlier one; null: none.
   NcclLink* kept() const { return link_.get(); }
   // Keeps the communicator for the next view.
-  void Leave() { connected_ = false; }
+  void Leave() { by_ = By::kNothing; }
   // Gives the communicator up: adds it to `comms`, and the caller aborts it.
   void GiveUp(std::vector<GivenUp>* comms);
 
  private:
+  // What the ranks use in this view. They have all come to the same plan, so it is the same on all.
+  enum class By { kNothing, kNccl, kHost };
+
   Status Exchange(Communicator* host, int* failed, ConnectPlan* plan);
   Status Shrink(const ConnectPlan& plan, const Patience& patience);
   Status Init(Communicator* host, int device, const Patience& patience);
@@ -57,9 +60,9 @@ class NcclGroup {
 
   const Gpu gpu_;
   const WaitLimits limits_;
-  std::unique_ptr<NcclLink> link_;  // of this view if connected_, else of an earlier one
-  bool connected_ = false;
-  int faults_ = 0;  // views since link_ was made that came by a fault
+  std::unique_ptr<NcclLink> link_;  // of this view if by_ is kNccl, else of an earlier one
+  By by_ = By::kNothing;            // kNothing: the ranks are not connected yet
+  int faults_ = 0;                  // views since link_ was made that came by a fault
   std::string why_on_host_;
 };
 
