@@ -59,7 +59,11 @@ inline constexpr int kShrinkDefault = 0, kShrinkAbort = 1;
 inline constexpr int kRevokeDefault = 0;
 
 // Versions as ncclGetVersion counts them: 2.27.3 is 22703.
-inline constexpr int kFirstNonblocking = 21400;
+// The oldest that is used. Nonblocking communicators are older (2.14), but what a call leaves in
+// progress then belonged to the calling thread (NCCL 2.17 and 2.18 keep it in a thread-local
+// variable), and an abort on another thread, as ours are, didn't end it. In 2.20.5 it belongs to
+// the communicator.
+inline constexpr int kOldest = 22005;
 inline constexpr int kFirstShrink = 22700;
 inline constexpr int kFirstRevoke = 22900;  // 2.28 has it, too, but it is trusted only from 2.29 on
 

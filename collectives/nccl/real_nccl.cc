@@ -19,9 +19,11 @@ class RealNccl : public NcclApi {
     if (nccl->get_version_(&nccl->version_) != Result::kSuccess) {
       return {RM_ERR_UNAVAILABLE, library.name() + " does not say its version"};
     }
-    if (nccl->version_ < kFirstNonblocking) {
+    if (nccl->version_ < kOldest) {
       return {RM_ERR_UNAVAILABLE, library.name() + " is version " + std::to_string(nccl->version_) +
-                                      "; 2.14 is the first whose communicators can be given up"};
+                                      "; 2.20.5 is the oldest that is used: in older ones a "
+                                      "communicator can't be given up on another thread than the "
+                                      "one that launches"};
     }
     if (Status s = nccl->ResolveAll(&library); !s.ok()) return s;
     *out = std::move(nccl);

@@ -10,7 +10,7 @@
 
 namespace ringmaster::nccl {
 
-// RM_ERR_UNAVAILABLE: there is none, or one without nonblocking communicators (before 2.14).
+// RM_ERR_UNAVAILABLE: there is none, or one that is older than kOldest.
 Status LoadNccl(std::unique_ptr<NcclApi>* out);
 // The same with this file or library name.
 Status LoadNcclFrom(const char* name, std::unique_ptr<NcclApi>* out);

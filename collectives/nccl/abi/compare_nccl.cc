@@ -39,7 +39,7 @@ SAME(ours::kShrinkAbort, NCCL_SHRINK_ABORT);
 SAME(ours::kRevokeDefault, NCCL_REVOKE_DEFAULT);
 SAME(ours::kFirstShrink, NCCL_VERSION(2, 27, 0));
 SAME(ours::kFirstRevoke, NCCL_VERSION(2, 29, 0));
-SAME(ours::kFirstNonblocking, NCCL_VERSION(2, 14, 0));
+SAME(ours::kOldest, NCCL_VERSION(2, 20, 5));
 
 static_assert(sizeof(ours::UniqueId) == sizeof(ncclUniqueId));
 static_assert(sizeof(ncclRedOp_t) == sizeof(ours::RedOp));

@@ -114,7 +114,7 @@ def test_NcclIsWhatThisProcessCanLoad(tmp_path):
 
 @pytest.mark.parametrize("environ, reason", [
     ({"RINGMASTER_FAKE_GPUS": "0"}, "no GPU can be used: no CUDA-capable device is detected"),
-    ({"RINGMASTER_FAKE_NCCL": "21200"}, "libnccl.so.2 is version 21200; 2.14 is the first")])
+    ({"RINGMASTER_FAKE_NCCL": "22004"}, "libnccl.so.2 is version 22004; 2.20.5 is the oldest")])
 def test_AJobForNcclIsRefusedWithTheReasonWhereThereIsNone(tmp_path, environ, reason):
     environ = fake_gpu(tmp_path, RINGMASTER_COLLECTIVES='{"backend": "Nccl"}', **environ)
     ended = _run("import ringmaster; ringmaster.init()", environ)
