@@ -40,7 +40,6 @@ class CudaApi {
   // A stream that doesn't wait for the default stream, of the highest priority that there is.
   virtual CudaResult StreamCreate(void** stream) = 0;
   virtual CudaResult StreamDestroy(void* stream) = 0;
-  virtual CudaResult StreamWaitEvent(void* stream, void* event) = 0;
   // An event that measures no time.
   virtual CudaResult EventCreate(void** event) = 0;
   virtual CudaResult EventDestroy(void* event) = 0;

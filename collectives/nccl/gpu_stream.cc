@@ -36,10 +36,11 @@ Status GpuStream::Use(int device) {
   return StatusOf(cuda_.get(), cuda_->EventCreate(&event_), "making an event");
 }
 
-Status GpuStream::WaitFor(const void* event) {
-  if (event == nullptr) return {};
-  return StatusOf(cuda_.get(), cuda_->StreamWaitEvent(stream_, const_cast<void*>(event)),
-                  "waiting for the input's event");
+std::optional<Status> GpuStream::Reached(const void* event) {
+  if (event == nullptr) return Status();
+  const CudaResult result = cuda_->EventQuery(const_cast<void*>(event));
+  if (result == kCudaNotReady) return std::nullopt;
+  return StatusOf(cuda_.get(), result, "the input's event");
 }
 
 Status GpuStream::Copy(void* to, const void* from, size_t bytes) {

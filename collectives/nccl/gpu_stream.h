@@ -28,10 +28,12 @@ class GpuStream {
   Status Use(int device);
   void* get() const { return stream_; }
 
-  // What is enqueued from now on waits for this event of the caller's; null: it waits for nothing.
-  Status WaitFor(const void* event);
+  // Whether the caller's stream has come to this event of its; no value: not yet. Null: it is
+  // nothing that anybody waits for.
+  std::optional<Status> Reached(const void* event);
   // Copies between host and device in any direction. If host memory that isn't pinned is involved,
-  // the call itself may wait for what is enqueued before it.
+  // the call itself may wait for what is enqueued before it. That is never the user's work: it is
+  // waited for (Reached) before anything is enqueued.
   Status Copy(void* to, const void* from, size_t bytes);
   // Ended() then tells about everything that has been enqueued until now.
   Status Mark();

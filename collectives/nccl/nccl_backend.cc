@@ -75,12 +75,28 @@ void NcclBackend::EndWhatRuns() {
   for (NcclGroup* group : groups) {
     if (group != ranks_.world() || !keep) group->GiveUp(&given_up);
   }
-  const Status gone = AbortAll(gpu_, given_up, limits_.quiet);
+  EndsToo(StartAborts(gpu_, given_up));
   const Patience patience(limits_.quiet, {});
   const Status ended = patience.Await("the GPU's work", [&] { return stream_.Ended(); });
   if (ended.code() == RM_ERR_TIMEOUT) broken_ = ended.message() + ": a kernel hangs on it";
-  if (broken_.empty()) broken_ = gone.message();
+  if (broken_.empty()) (void)AwaitAborted(patience);
   if (!broken_.empty()) buffers_.Abandon();
+}
+
+void NcclBackend::EndsToo(Ended aborts) {
+  aborted_ = [before = std::move(aborted_), aborts = std::move(aborts)] {
+    const auto earlier = before ? before() : Status();
+    return earlier && earlier->ok() ? aborts() : earlier;
+  };
+}
+
+Status NcclBackend::AwaitAborted(const Patience& patience) {
+  if (!aborted_) return {};
+  const Status s = AwaitAborts(aborted_, patience);
+  if (s.code() == RM_ERR_TIMEOUT || s.code() == RM_ERR_EPOCH_MOVED) return s;
+  aborted_ = {};
+  if (broken_.empty()) broken_ = s.message();
+  return CheckDevice();
 }
 
 // False: something may still run.
@@ -109,6 +125,10 @@ Status NcclBackend::CheckDevice() const {
 // Does all that can fail before the ranks need each other, and then connects them.
 Status NcclBackend::Prepare(const Response& response, const PendingTable& pending) {
   if (Status s = CheckDevice(); !s.ok()) return s;
+  if (Status s = AwaitAborted(Patience(limits_.collective, view_.Asker())); !s.ok()) {
+    if (s.code() == RM_ERR_TIMEOUT) broken_ = s.message();
+    return CheckDevice().ok() ? s : CheckDevice();
+  }
   const bool joined = pending.Find(engine::kJoinName) != nullptr;
   for (const Request& request : response.requests) {
     const auto operation = pending.Find(request.key());
@@ -160,10 +180,11 @@ Status NcclBackend::RunBatch(const Work& work) {
   std::vector<NcclReduction> reductions;
   NcclLink* const link = LinkFor(work, &reductions);
   if (link == nullptr) return RunOnHost(work);
+  const Patience patience(limits_.collective, view_.Asker());
   for (const Request& request : work.batch) {
     const auto operation = work.pending.Find(request.key());
     if (operation == nullptr) continue;
-    if (Status s = stream_.WaitFor(operation->on_device.ready_event); !s.ok()) return s;
+    if (Status s = AwaitReady(*operation, patience); !s.ok()) return s;
   }
   const Status enqueued = operations_.Enqueue(work, link, reductions);
   if (Status s = stream_.Mark(); !s.ok()) return s;  // also if only a part was enqueued
@@ -172,6 +193,11 @@ Status NcclBackend::RunBatch(const Work& work) {
     return enqueued;
   }
   return Finish(link);
+}
+
+Status NcclBackend::AwaitReady(const Operation& operation, const Patience& patience) {
+  return patience.Await("the event of tensor '" + operation.request.name + "'",
+                        [&] { return stream_.Reached(operation.on_device.ready_event); });
 }
 
 Status NcclBackend::Finish(NcclLink* link) {
@@ -190,18 +216,13 @@ Status NcclBackend::Finish(NcclLink* link) {
 
 // ---- Through the host's memory
 
-// Waits for the input before it copies: a copy to memory that isn't pinned would wait for it inside
-// the call, without a limit.
 Status NcclBackend::CopyToHost(const Operation& operation, std::shared_ptr<Buffer>* copy) {
   const uint64_t bytes = InputBytes(operation);
   *copy = Buffer::Make(bytes);
   if (*copy == nullptr) return NoMemory(bytes, "on the host");
   buffers_.Hold(*copy);
-  if (Status s = stream_.WaitFor(operation.on_device.ready_event); !s.ok()) return s;
-  if (Status s = stream_.Mark(); !s.ok()) return s;
   const Patience patience(limits_.collective, view_.Asker());
-  if (Status s = patience.Await("the input's event", [&] { return stream_.Ended(); }); !s.ok())
-    return s;
+  if (Status s = AwaitReady(operation, patience); !s.ok()) return s;
   if (operation.in == nullptr) return {};
   return stream_.Copy((*copy)->data(), operation.in, bytes);
 }
@@ -312,8 +333,8 @@ bool NcclBackend::Publish(const Retained& result, PendingTable* pending) {
         gathered.emplace_back(&part, nullptr);
         done.push_back(operation);
         // A result that was handed over may be there before the caller's stream has come to this
-        // operation.
-        if (status.ok()) status = stream_.WaitFor(operation->on_device.ready_event);
+        // operation. It counts, so the end of the view doesn't end this wait either.
+        if (status.ok()) status = AwaitReady(*operation, Patience(limits_.collective, {}));
         if (status.ok())
           status = GiveOut(part, request, from, operation.get(), &gathered.back().second);
       }

@@ -53,6 +53,10 @@ class NcclBackend : public engine::Backend {
   Status CheckDevice() const;
   Status Prepare(const engine::Response& response, const engine::PendingTable& pending);
   Status RunBatch(const Work& work);
+  // Waits until the caller's stream has come to the operation's event. No stream waits for it:
+  // whatever is enqueued behind a user's work can't be ended, nor told from what hangs, when a peer
+  // dies.
+  Status AwaitReady(const engine::Operation& operation, const Patience& patience);
   // NCCL's communicator for this work. Null: NCCL can't do it, and the host's backend does.
   NcclLink* LinkFor(const Work& work, std::vector<NcclReduction>* reductions);
   Status RunOnHost(const Work& work);
@@ -65,6 +69,13 @@ class NcclBackend : public engine::Backend {
   Status GiveOut(const engine::Part& part, const engine::Request& request, const std::byte* from,
                  engine::Operation* operation, std::shared_ptr<engine::Buffer>* gathered);
   void EndWhatRuns();
+  // These aborts are under way: AwaitAborted() waits for them, too.
+  void EndsToo(Ended aborts);
+  // Waits for the aborts that are under way. When nothing of ours runs on the device they may still
+  // take as long as the user's work, for which the device waits before it frees their memory. Until
+  // then no other communicator is made, because that takes memory. An error other than that of the
+  // patience: as for CheckDevice().
+  Status AwaitAborted(const Patience& patience);
   bool Revoke(const std::vector<NcclGroup*>& groups);
 
   const Gpu gpu_;
@@ -76,6 +87,7 @@ class NcclBackend : public engine::Backend {
   Communicator* host_ = nullptr;  // null: no view
   RankGroup* on_ = nullptr;       // the ranks that take part in the operation that runs
   std::string broken_;  // why nothing can be run on the device any more: it did not come to rest
+  Ended aborted_;       // of the communicators that were given up; empty: all have ended
   bool in_trouble_ = false;  // a communicator of this view has failed: none of them is kept
 
   Connector connector_;

@@ -283,12 +283,14 @@ TEST(NcclBackendTest, TensorsInDifferentMemoriesAreTheSameErrorOnEveryRank) {
   });
 }
 
-// Two results are given out. One is copied to its output once the caller's stream has come so far.
-// For the other one, which came through the host's memory, the device has no memory.
+// Two results are given out. One is copied to its output, which takes a while. For the other one,
+// which came through the host's memory, the device has no memory.
 TEST(NcclBackendTest, CopiesBeforeAFailureOfTheirPublicationHaveEndedWhenItsOperationsComplete) {
   FakeCluster cluster;
   {
     FakeProcess process(&cluster);
+    std::atomic<bool> go{true};
+    process.may_copy = [&] { return go.load(); };
     const Gpu gpu = process.gpu();
     engine::FakeCommunicator host(0, 1);
     engine::CpuBackend on_host;
@@ -296,10 +298,8 @@ TEST(NcclBackendTest, CopiesBeforeAFailureOfTheirPublicationHaveEndedWhenItsOper
     NcclBackend backend(gpu, &on_host, 0, {});
     backend.Install(&host, {"a"});
     ASSERT_EQ(gpu.cuda->SetDevice(0), kCudaSuccess);
-    void *in = nullptr, *out = nullptr, *rows = nullptr, *stream = nullptr, *ready = nullptr;
+    void *in = nullptr, *out = nullptr, *rows = nullptr;
     for (void** data : {&in, &out, &rows}) ASSERT_EQ(gpu.cuda->Malloc(data, 64), kCudaSuccess);
-    ASSERT_EQ(gpu.cuda->StreamCreate(&stream), kCudaSuccess);
-    ASSERT_EQ(gpu.cuda->EventCreate(&ready), kCudaSuccess);
     auto* const result_at = static_cast<float*>(out);
     *static_cast<float*>(in) = 7;
     *result_at = -1;
@@ -308,8 +308,7 @@ TEST(NcclBackendTest, CopiesBeforeAFailureOfTheirPublicationHaveEndedWhenItsOper
     Request scatter{"scatter", Kind::kReducescatter, RM_INT16, RM_SUM, "", 8, 1, 1};
     reduce.on_gpu = scatter.on_gpu = true;
     const auto reduced =
-        std::make_shared<Operation>(reduce, in, out, 0, Operation::Splits(),
-                                    Operation::OnDevice{.device = 0, .ready_event = ready});
+        std::make_shared<Operation>(reduce, in, out, 0, Operation::Splits(), Operation::OnDevice{});
     const auto scattered = std::make_shared<Operation>(scatter, rows, nullptr, 0,
                                                        Operation::Splits(), Operation::OnDevice{});
     engine::PendingTable pending;
@@ -323,10 +322,8 @@ TEST(NcclBackendTest, CopiesBeforeAFailureOfTheirPublicationHaveEndedWhenItsOper
     const Status ran = backend.Execute(response, pending, &result);
     ASSERT_TRUE(ran.ok()) << ran.message();
 
-    // The caller's stream goes on as soon as somebody waits for the event behind it.
-    std::atomic<bool> go{false};
-    process.Enqueue(stream, [&] { return go.load(); });
-    ASSERT_EQ(gpu.cuda->EventRecord(ready, stream), kCudaSuccess);
+    // The copy goes on as soon as somebody waits for the event behind it.
+    go = false;
     const auto proceed = [&] {
       go = true;
       process.Notify();

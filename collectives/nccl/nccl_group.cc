@@ -7,26 +7,25 @@ namespace ringmaster::nccl {
 
 Status NcclGroup::Connect(Communicator* host, int device, int* failed, const Patience::Over& over) {
   if (link_ != nullptr && link_->device() != device) {
-    if (Status s = AbortOwn(); !s.ok()) return s;
+    if (Status s = AbortOwn(Patience(limits_.collective, over)); !s.ok()) return s;
   }
   ConnectPlan plan;
   if (Status s = Exchange(host, failed, &plan); !s.ok()) return s;
-  const Patience patience(limits_.connect, over);
   Status status;
   switch (plan.how) {
     case ConnectPlan::How::kHost:
       // This rank may have a communicator of an earlier view, with other ranks or after an attempt
       // that has failed elsewhere. Nobody may use it in this view, nor take it for a later one's.
       why_on_host_ = plan.why;
-      status = AbortOwn();
+      status = AbortOwn(Patience(limits_.collective, over));
       break;
     case ConnectPlan::How::kKeep:
       break;
     case ConnectPlan::How::kShrink:
-      status = Shrink(plan, patience);
+      status = Shrink(plan, Patience(limits_.connect, over), over);
       break;
     case ConnectPlan::How::kInit:
-      status = Init(host, device, patience);
+      status = Init(host, device, over);
       break;
   }
   faults_ = 0;
@@ -34,14 +33,15 @@ Status NcclGroup::Connect(Communicator* host, int device, int* failed, const Pat
     by_ = plan.how == ConnectPlan::How::kHost ? By::kHost : By::kNccl;
     return {};
   }
-  (void)AbortOwn();  // so that the next view doesn't try to use what is left
+  // So that the next view doesn't try to use what is left.
+  (void)AbortOwn(Patience(limits_.quiet, {}));
   return status;
 }
 
-Status NcclGroup::AbortOwn() {
+Status NcclGroup::AbortOwn(const Patience& patience) {
   std::vector<GivenUp> own;
   GiveUp(&own);
-  return AbortAll(gpu_, own, limits_.quiet);
+  return AbortAll(gpu_, own, patience);
 }
 
 Status NcclGroup::Exchange(Communicator* host, int* failed, ConnectPlan* plan) {
@@ -67,7 +67,8 @@ Status NcclGroup::Exchange(Communicator* host, int* failed, ConnectPlan* plan) {
   return {};
 }
 
-Status NcclGroup::Shrink(const ConnectPlan& plan, const Patience& patience) {
+Status NcclGroup::Shrink(const ConnectPlan& plan, const Patience& patience,
+                         const Patience::Over& over) {
   const std::unique_ptr<NcclLink> parent = std::move(link_);
   Status status;
   // The end of the view is no reason to give up here: the abort would free what is being revoked.
@@ -77,12 +78,15 @@ Status NcclGroup::Shrink(const ConnectPlan& plan, const Patience& patience) {
     status = parent->Shrink(plan.excluded, flags, patience, &link_);
   }
   // The parent is aborted and never destroyed: to destroy it would wait for ranks that are gone.
-  const Status given_up = AbortAll(gpu_, {*parent->Release()}, limits_.quiet);
+  const Status given_up = AbortAll(gpu_, {*parent->Release()}, Patience(limits_.collective, over));
   return status.ok() ? given_up : status;
 }
 
-Status NcclGroup::Init(Communicator* host, int device, const Patience& patience) {
-  if (Status s = AbortOwn(); !s.ok()) return s;
+Status NcclGroup::Init(Communicator* host, int device, const Patience::Over& over) {
+  if (Status s = AbortOwn(Patience(limits_.collective, over)); !s.ok()) return s;
+  // That may have taken much longer on one rank than on the others, whose patience with it begins
+  // only when all have come here.
+  if (Status s = host->Barrier(); !s.ok()) return s;
   struct {
     Result result = Result::kSuccess;
     UniqueId id = {};
@@ -93,8 +97,8 @@ Status NcclGroup::Init(Communicator* host, int device, const Patience& patience)
       !s.ok()) {
     return s;
   }
-  return NcclLink::Init(gpu_.nccl, device, message.id, host->size(), host->rank(), patience,
-                        &link_);
+  return NcclLink::Init(gpu_.nccl, device, message.id, host->size(), host->rank(),
+                        Patience(limits_.connect, over), &link_);
 }
 
 void NcclGroup::GiveUp(std::vector<GivenUp>* comms) {

@@ -19,9 +19,11 @@ namespace ringmaster::nccl {
 
 // Limits for the waits of the backend.
 struct WaitLimits {
-  std::chrono::milliseconds connect{60'000};      // making or shrinking a communicator
-  std::chrono::milliseconds collective{600'000};  // one collective, and what its input waits for
-  std::chrono::milliseconds quiet{30'000};        // the end of what was aborted
+  std::chrono::milliseconds connect{60'000};  // making or shrinking a communicator
+  // One collective; the user's work that its input waits for, or for which the device waits before
+  // it frees a communicator's memory.
+  std::chrono::milliseconds collective{600'000};
+  std::chrono::milliseconds quiet{30'000};  // the end of our own work that was aborted
 };
 
 class NcclGroup {
@@ -54,9 +56,10 @@ class NcclGroup {
   enum class By { kNothing, kNccl, kHost };
 
   Status Exchange(Communicator* host, int* failed, ConnectPlan* plan);
-  Status Shrink(const ConnectPlan& plan, const Patience& patience);
-  Status Init(Communicator* host, int device, const Patience& patience);
-  Status AbortOwn();
+  Status Shrink(const ConnectPlan& plan, const Patience& patience, const Patience::Over& over);
+  Status Init(Communicator* host, int device, const Patience::Over& over);
+  // `patience`: the end of the view may end it, and then the abort goes on by itself.
+  Status AbortOwn(const Patience& patience);
 
   const Gpu gpu_;
   const WaitLimits limits_;

@@ -126,10 +126,9 @@ void EndOne(const Gpu& gpu, const GivenUp& one, Result (*call)(NcclApi*, const G
   --ending->left;
 }
 
-// Makes the call for each on a thread of its own, and waits for all of them.
-Status EndAll(const Gpu& gpu, const std::vector<GivenUp>& comms, const std::string& what,
-              Result (*call)(NcclApi*, const GivenUp&), const Patience& patience,
-              const std::shared_ptr<Ending>& ending) {
+// Makes the call for each on a thread of its own. Returns what tells how all of them have ended.
+Ended StartAll(const Gpu& gpu, const std::vector<GivenUp>& comms, const std::string& what,
+               Result (*call)(NcclApi*, const GivenUp&), const std::shared_ptr<Ending>& ending) {
   {
     sync::MutexLock lock(&ending->mu);
     ending->left = comms.size();
@@ -137,13 +136,15 @@ Status EndAll(const Gpu& gpu, const std::vector<GivenUp>& comms, const std::stri
   for (const GivenUp& one : comms) {
     std::thread([gpu, one, call, ending] { EndOne(gpu, one, call, ending.get()); }).detach();
   }
-  return patience.Await("NCCL: " + what, [&]() -> std::optional<Status> {
+  return [nccl = gpu.nccl, what, ending]() -> std::optional<Status> {
     sync::MutexLock lock(&ending->mu);
     if (ending->left > 0) return std::nullopt;
     if (ending->failure == Result::kSuccess) return Status();
-    return Status(RM_ERR_INTERNAL, "NCCL: " + what + ": " + gpu.nccl->ErrorString(ending->failure));
-  });
+    return Status(RM_ERR_INTERNAL, "NCCL: " + what + ": " + nccl->ErrorString(ending->failure));
+  };
 }
+
+constexpr const char* kGivingUp = "giving up a communicator";
 
 }  // namespace
 
@@ -158,7 +159,8 @@ Status RevokeAll(const Gpu& gpu, const std::vector<NcclLink*>& links, const Pati
     return api->CommRevoke(one.comm, kRevokeDefault);
   };
   const auto ending = std::make_shared<Ending>();
-  if (Status s = EndAll(gpu, comms, "revoking", revoke, patience, ending); !s.ok()) {
+  const Ended revoked = StartAll(gpu, comms, "revoking", revoke, ending);
+  if (Status s = patience.Await("NCCL: revoking", revoked); !s.ok()) {
     // What follows is an abort, which frees the communicator.
     sync::MutexLock lock(&ending->mu);
     ending->too_late = true;
@@ -170,10 +172,16 @@ Status RevokeAll(const Gpu& gpu, const std::vector<NcclLink*>& links, const Pati
   return {};
 }
 
-Status AbortAll(const Gpu& gpu, const std::vector<GivenUp>& comms,
-                std::chrono::milliseconds limit) {
-  return EndAll(gpu, comms, "giving up a communicator", Abort, Patience(limit, {}),
-                std::make_shared<Ending>());
+Ended StartAborts(const Gpu& gpu, const std::vector<GivenUp>& comms) {
+  return StartAll(gpu, comms, kGivingUp, Abort, std::make_shared<Ending>());
+}
+
+Status AwaitAborts(const Ended& aborts, const Patience& patience) {
+  return patience.Await(std::string("NCCL: ") + kGivingUp, aborts);
+}
+
+Status AbortAll(const Gpu& gpu, const std::vector<GivenUp>& comms, const Patience& patience) {
+  return AwaitAborts(StartAborts(gpu, comms), patience);
 }
 
 }  // namespace ringmaster::nccl

@@ -3,6 +3,7 @@
 // Owner: NcclGroup. Thread rule: the engine's thread only.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -78,10 +79,16 @@ class NcclLink {
 // Ends what runs on these communicators on this rank alone, all at once, on threads of its own:
 // NCCL waits for a thread that launches something. An error: something may still run.
 Status RevokeAll(const Gpu& gpu, const std::vector<NcclLink*>& links, const Patience& patience);
-// Ends and frees these communicators, all at once: freeing one waits for the device, on which a
-// kernel of another one may run until that is aborted too. RM_ERR_TIMEOUT: this has taken longer
-// than `limit`, and goes on in threads of its own. Another error is NCCL's: a kernel of one of them
-// may still run.
-Status AbortAll(const Gpu& gpu, const std::vector<GivenUp>& comms, std::chrono::milliseconds limit);
+
+// How something that goes on in other threads has ended; no value: it goes on.
+using Ended = std::function<std::optional<Status>()>;
+// Begins to end and to free these communicators, all at once: freeing one waits for the device, on
+// which a kernel of another one may run until that is aborted too.
+Ended StartAborts(const Gpu& gpu, const std::vector<GivenUp>& comms);
+// RM_ERR_TIMEOUT, RM_ERR_EPOCH_MOVED: the patience has ended first, and the aborts go on. Another
+// error is NCCL's: a kernel of one of them may still run.
+Status AwaitAborts(const Ended& aborts, const Patience& patience);
+// Both.
+Status AbortAll(const Gpu& gpu, const std::vector<GivenUp>& comms, const Patience& patience);
 
 }  // namespace ringmaster::nccl

@@ -12,7 +12,7 @@ RankGroups::RankGroups(Gpu gpu, WaitLimits limits) : gpu_(std::move(gpu)), limit
 RankGroups::~RankGroups() {
   std::vector<GivenUp> last;
   world_.group->GiveUp(&last);
-  (void)AbortAll(gpu_, last, limits_.quiet);
+  (void)AbortAll(gpu_, last, Patience(limits_.quiet, {}));
 }
 
 void RankGroups::Install(Communicator* host, const std::vector<std::string>& workers) {
@@ -46,7 +46,7 @@ Status RankGroups::Forget(int32_t process_set) {
   if (set == sets_.end()) return {};
   std::vector<GivenUp> given_up;
   set->second.group->GiveUp(&given_up);
-  const Status quiet = AbortAll(gpu_, given_up, limits_.quiet);
+  const Status quiet = AbortAll(gpu_, given_up, Patience(limits_.quiet, {}));
   sets_.erase(set);
   return quiet;
 }

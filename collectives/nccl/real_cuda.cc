@@ -40,9 +40,6 @@ class RealCuda : public CudaApi {
     return stream_create_(stream, kStreamNonBlocking, greatest);
   }
   CudaResult StreamDestroy(void* stream) override { return stream_destroy_(stream); }
-  CudaResult StreamWaitEvent(void* stream, void* event) override {
-    return stream_wait_event_(stream, event, 0);
-  }
   CudaResult EventCreate(void** event) override {
     return event_create_(event, kEventDisableTiming);
   }
@@ -66,7 +63,6 @@ class RealCuda : public CudaApi {
     library->Resolve("cudaDeviceGetStreamPriorityRange", &priority_range_);
     library->Resolve("cudaStreamCreateWithPriority", &stream_create_);
     library->Resolve("cudaStreamDestroy", &stream_destroy_);
-    library->Resolve("cudaStreamWaitEvent", &stream_wait_event_);
     library->Resolve("cudaEventCreateWithFlags", &event_create_);
     library->Resolve("cudaEventDestroy", &event_destroy_);
     library->Resolve("cudaEventRecord", &event_record_);
@@ -91,7 +87,6 @@ class RealCuda : public CudaApi {
   CudaResult (*priority_range_)(int*, int*) = nullptr;
   CudaResult (*stream_create_)(void**, unsigned, int) = nullptr;
   CudaResult (*stream_destroy_)(void*) = nullptr;
-  CudaResult (*stream_wait_event_)(void*, void*, unsigned) = nullptr;
   CudaResult (*event_create_)(void**, unsigned) = nullptr;
   CudaResult (*event_destroy_)(void*) = nullptr;
   CudaResult (*event_record_)(void*, void*) = nullptr;

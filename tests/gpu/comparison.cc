@@ -122,7 +122,8 @@ void CompareWithNccl(GpuRank& r, size_t most_bytes, bool judged) {
   }
   Check(board, r.host()->Barrier(), "after the comparison");
   const nccl::GivenUp blocking{.comm = bare.blocking, .device = r.device(), .child = nullptr};
-  (void)nccl::AbortAll(r.gpu(), {*bare.link->Release(), blocking}, std::chrono::seconds(30));
+  (void)nccl::AbortAll(r.gpu(), {*bare.link->Release(), blocking},
+                       nccl::Patience(std::chrono::seconds(30), {}));
 }
 
 }  // namespace ringmaster::gpu_test

@@ -315,20 +315,14 @@ class FakeCuda : public CudaApi {
     if (process_->on_not_ready) process_->on_not_ready();
     return kCudaNotReady;
   }
-  CudaResult StreamWaitEvent(void* stream, void* event) override {
-    std::lock_guard lock(cluster_->mu_);
-    const auto* of = static_cast<FakeEvent*>(event);
-    Push(stream, [this, of, number = of->recorded](std::unique_lock<std::mutex>* lock) {
-      cluster_->changed_.wait(*lock, [&] { return of->reached >= number || process_->ended_; });
-    });
-    return kCudaSuccess;
-  }
   // As on a GPU, the call itself waits if `to` or `from` is on the host.
   CudaResult MemcpyAsync(void* to, const void* from, size_t bytes, void* stream) override {
     std::unique_lock lock(cluster_->mu_);
     const bool waits = !process_->DeviceOf(to) || !process_->DeviceOf(from);
     const auto done = std::make_shared<bool>(false);
-    Push(stream, [to, from, bytes, done](std::unique_lock<std::mutex>*) {
+    Push(stream, [this, to, from, bytes, done](std::unique_lock<std::mutex>* held) {
+      cluster_->changed_.wait(
+          *held, [&] { return !process_->may_copy || process_->may_copy() || process_->ended_; });
       std::memmove(to, from, bytes);
       *done = true;
     });

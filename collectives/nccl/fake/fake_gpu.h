@@ -121,6 +121,10 @@ class FakeProcess {
   // Called on the asking thread when EventQuery() finds that the event has not come yet.
   std::function<void()> on_not_ready;
 
+  // Copies wait until it returns true, and ask again at each Notify(); empty: none waits. Set
+  // before anything runs.
+  std::function<bool()> may_copy;
+
   // A "kernel" of the user on a stream of CUDA's, which runs until `done` returns true.
   void Enqueue(void* stream, std::function<bool()> done);
   // To be called when something has changed that such a `done` reads.

@@ -39,9 +39,6 @@ CudaResult cudaStreamCreateWithPriority(void** stream, unsigned /*flags*/, int /
   return FakeLibraryCuda().StreamCreate(stream);
 }
 CudaResult cudaStreamDestroy(void* stream) { return FakeLibraryCuda().StreamDestroy(stream); }
-CudaResult cudaStreamWaitEvent(void* stream, void* event, unsigned /*flags*/) {
-  return FakeLibraryCuda().StreamWaitEvent(stream, event);
-}
 CudaResult cudaEventCreateWithFlags(void** event, unsigned /*flags*/) {
   return FakeLibraryCuda().EventCreate(event);
 }
