@@ -15,6 +15,7 @@
 #include "collectives/elastic/rebuild_text.h"
 #include "collectives/element/element.h"
 #include "collectives/nccl/gpu.h"
+#include "collectives/nccl/process_exit.h"
 
 namespace {
 
@@ -97,6 +98,7 @@ Status ShutDown(double timeout_seconds) {
 // other exit is a fault, and the others go on without this worker.
 void EndAtExit(int exit_status, void*) {
   if (fork_guard::InChild() || (exit_status & 0xff) != 0) return;
+  ringmaster::nccl::ProcessExits() = true;
   Library& g = Library::Get();
   ringmaster::sync::MutexLock init(&g.init_mu);
   if (!g.resting) return;
@@ -112,6 +114,7 @@ void EndAtExit(int exit_status, void*) {
 // The thread's last error is not touched: it has been destroyed by now.
 void ShutDownAtExit(int exit_status, void*) {
   if (fork_guard::InChild() || (exit_status & 0xff) != 0) return;
+  ringmaster::nccl::ProcessExits() = true;
   Status end;
   try {
     end = ShutDown(0);
@@ -191,7 +194,7 @@ rm_status rm_shutdown_at_exit(void) {
 int rm_initialized(void) { return CurrentWorker() != nullptr; }
 
 int rm_nccl_version(void) {
-  const auto& gpu = ringmaster::nccl::ThisMachinesGpu();
+  const auto gpu = ringmaster::nccl::ThisMachinesGpu();
   const Status status = gpu.Check();
   (void)Guarded([&] { return status; });
   return status.ok() ? gpu.nccl->version() : 0;

@@ -19,7 +19,7 @@ namespace ringmaster::elastic {
 class DeviceCheck {
  public:
   // `gpu` finds the GPU libraries. It is not called before an operation on a GPU comes.
-  DeviceCheck(BackendChoice backend, std::function<const nccl::Gpu&()> gpu)
+  DeviceCheck(BackendChoice backend, std::function<nccl::Gpu()> gpu)
       : backend_(backend), find_gpu_(std::move(gpu)) {}
 
   // RM_ERR_INVALID or RM_ERR_UNAVAILABLE: one of the operations can't be taken, so none of them may
@@ -43,8 +43,10 @@ class DeviceCheck {
     if (backend_ == BackendChoice::kCpu) {
       return {RM_ERR_INVALID, "it lies on a GPU, and the job's collectives.backend is Cpu"};
     }
-    const nccl::Gpu& gpu = find_gpu_();
+    const nccl::Gpu gpu = find_gpu_();
     if (gpu.cuda == nullptr) return {RM_ERR_UNAVAILABLE, gpu.no_cuda};
+    if (backend_ == BackendChoice::kNccl && gpu.nccl == nullptr)
+      return {RM_ERR_UNAVAILABLE, "the job's collectives.backend is Nccl: " + gpu.no_nccl};
     if (device >= gpu.devices) {
       return {RM_ERR_INVALID, "device is " + std::to_string(device + 1) + ", allowed is 0 to " +
                                   std::to_string(gpu.devices)};
@@ -57,7 +59,7 @@ class DeviceCheck {
   }
 
   const BackendChoice backend_;
-  const std::function<const nccl::Gpu&()> find_gpu_;
+  const std::function<nccl::Gpu()> find_gpu_;
   std::atomic<int> device_{-1};  // -1: none was used yet
 };
 

@@ -25,7 +25,7 @@ class DeviceCheckTest : public testing::Test {
  protected:
   DeviceCheckTest() : process(&cluster), gpu(process.gpu()) { gpu.devices = 2; }
   DeviceCheck With(BackendChoice backend) {
-    return DeviceCheck(backend, [this]() -> const nccl::Gpu& { return gpu; });
+    return DeviceCheck(backend, [this] { return gpu; });
   }
 
   nccl::FakeCluster cluster;
@@ -50,6 +50,19 @@ TEST_F(DeviceCheckTest, WithoutAGpuTheReasonIsTold) {
   EXPECT_EQ(Check(&check, On(0)).code(), RM_ERR_UNAVAILABLE);
   EXPECT_THAT(Check(&check, On(0)).message(), HasSubstr("no CUDA-capable device"));
   EXPECT_TRUE(Check(&check, On(0, false)).ok()) << "the host's memory needs no GPU";
+}
+
+TEST_F(DeviceCheckTest, WhereTheJobSaysNcclThereMustBeOneWhenATensorComes) {
+  gpu.nccl = nullptr;
+  gpu.no_nccl = "libnccl.so.2 is not there";
+  DeviceCheck strict = With(BackendChoice::kNccl), usual = With(BackendChoice::kAuto);
+  EXPECT_TRUE(Check(&usual, On(0)).ok()) << "through the host's memory";
+  EXPECT_TRUE(Check(&strict, On(0, false)).ok()) << "the host's memory needs no NCCL";
+  const Status status = Check(&strict, On(0));
+  EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE);
+  EXPECT_THAT(status.message(), HasSubstr("'x': the job's collectives.backend is Nccl: libnccl"));
+  gpu.nccl = process.gpu().nccl;  // with a framework that was imported since then
+  EXPECT_TRUE(Check(&strict, On(0)).ok());
 }
 
 TEST_F(DeviceCheckTest, WhereTheJobSaysCpuAGpusTensorIsRefused) {

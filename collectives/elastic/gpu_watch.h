@@ -19,7 +19,7 @@ namespace ringmaster::elastic {
 class GpuWatch {
  public:
   // `gpu` finds the GPU libraries; it is called once the worker has used a GPU.
-  GpuWatch(bool on, std::function<const nccl::Gpu&()> gpu,
+  GpuWatch(bool on, std::function<nccl::Gpu()> gpu,
            std::shared_ptr<gpu_health::LatestHealth> latest)
       : on_(on), find_gpu_(std::move(gpu)), latest_(std::move(latest)) {}
 
@@ -42,7 +42,7 @@ class GpuWatch {
   }
 
   const bool on_;
-  const std::function<const nccl::Gpu&()> find_gpu_;
+  const std::function<nccl::Gpu()> find_gpu_;
   const std::shared_ptr<gpu_health::LatestHealth> latest_;
   std::once_flag begun_;
   std::unique_ptr<gpu_health::GpuMonitor> monitor_;

@@ -25,7 +25,10 @@ TrainingProcess::~TrainingProcess() {
 Status TrainingProcess::Start(const WorkerOptions& options, engine::StateRegistry* state,
                               Limit limit, std::unique_ptr<TrainingProcess>* out) {
   if (options.backend == BackendChoice::kNccl) {
-    if (Status s = nccl::ThisMachinesGpu().Check(); !s.ok())
+    // A framework that the script imports later may bring what is not there yet. The first tensor
+    // on a GPU (DeviceCheck) looks for it again.
+    const nccl::Gpu gpu = nccl::ThisMachinesGpu();
+    if (Status s = gpu.Check(); !s.ok() && !gpu.may_come)
       return {s.code(), "rm_init: the job's collectives.backend is Nccl: " + s.message()};
   }
   std::unique_ptr<TrainingProcess> worker(new TrainingProcess(options, state));

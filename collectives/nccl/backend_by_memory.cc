@@ -27,7 +27,7 @@ void BackendByMemory::ForgetSet(int32_t process_set) {
 }
 
 Status BackendByMemory::MakeOnGpu() {
-  const Gpu& gpu = find_gpu_();
+  const Gpu gpu = find_gpu_();
   if (gpu.cuda == nullptr) {
     return {RM_ERR_UNAVAILABLE, "the others' tensors lie in GPUs' memory, and here " + gpu.no_cuda};
   }

@@ -22,8 +22,7 @@ class BackendByMemory : public engine::Backend {
  public:
   // `gpu` finds the GPU libraries. It is called when an operation on a GPU comes and there is no
   // NcclBackend yet. The others are as for NcclBackend.
-  BackendByMemory(std::function<const Gpu&()> gpu, int device, WaitLimits limits,
-                  bool needs_nccl = false)
+  BackendByMemory(std::function<Gpu()> gpu, int device, WaitLimits limits, bool needs_nccl = false)
       : find_gpu_(std::move(gpu)), device_(device), limits_(limits), needs_nccl_(needs_nccl) {}
 
   void ExpectView(bool planned) override {
@@ -50,7 +49,7 @@ class BackendByMemory : public engine::Backend {
   // The backend that has executed this result.
   engine::Backend* Of(const engine::Response& response);
 
-  const std::function<const Gpu&()> find_gpu_;
+  const std::function<Gpu()> find_gpu_;
   const int device_;
   const WaitLimits limits_;
   const bool needs_nccl_;

@@ -133,6 +133,16 @@ TEST_F(ConnectorTest, RanksThatAreConnectedAreLeftAsTheyAre) {
   EXPECT_EQ(cluster_.made()["init"], 1);
 }
 
+TEST_F(ConnectorTest, WhatNcclSaysOfItsLastErrorIsTold) {
+  RankGroup ranks = Ranks();
+  ASSERT_TRUE(connector_.Connect(&ranks, 0).ok());
+  EXPECT_FALSE(ranks.group->link()->Trouble().has_value());
+  process_.FailCommunicators();
+  const auto trouble = ranks.group->link()->Trouble();
+  ASSERT_TRUE(trouble.has_value());
+  EXPECT_THAT(trouble->message(), HasSubstr("fake result 6 (a peer has closed a connection)"));
+}
+
 TEST_F(ConnectorTest, WhyNcclIsNotUsedIsToldOnce) {
   testing::internal::CaptureStderr();
   for (int view = 0; view < 2; ++view) {

@@ -1,6 +1,6 @@
-// The GPU libraries that this process can use, looked for once.
+// The GPU libraries that this process can use.
 //
-// Thread rule: constant once made.
+// Thread rule: a value; ThisMachinesGpu() from any thread.
 #pragma once
 
 #include <memory>
@@ -20,6 +20,9 @@ struct Gpu {
   // Null: the GPU's tensors go through the host's memory; `no_nccl` says why.
   std::shared_ptr<NcclApi> nccl;
   std::string no_nccl;
+  // What can't be used is a library that is not there: it may come later, with a framework that the
+  // script imports.
+  bool may_come = false;
 
   // OK if NCCL can be used; else RM_ERR_UNAVAILABLE with the reason.
   Status Check() const {
@@ -29,7 +32,8 @@ struct Gpu {
   }
 };
 
-// What this machine has. The first call looks for the libraries.
-const Gpu& ThisMachinesGpu();
+// What this process has. The first call looks for the libraries. What it finds is kept; whether
+// something that was not there has been loaded since then, each later call looks.
+Gpu ThisMachinesGpu();
 
 }  // namespace ringmaster::nccl

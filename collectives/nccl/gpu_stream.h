@@ -39,6 +39,11 @@ class GpuStream {
   Status Mark();
   // How the marked work has ended; no value: it still runs.
   std::optional<Status> Ended();
+  // Leaves stream and event to the end of the process.
+  void Leak() {
+    stream_ = event_ = nullptr;
+    runs_ = false;
+  }
   // Something was marked and has not been seen to have ended.
   bool runs() const { return runs_; }
 

@@ -66,8 +66,8 @@ class GpuTestWorld {
     process->comes_to_connect = [worker] { return NextFate(worker) == Fate::kRun; };
     gpus_[id] = process->gpu(!options_.without_nccl.contains(id));
     processes_[id] = std::move(process);
-    return std::make_unique<BackendByMemory>([this, id]() -> const Gpu& { return gpus_.at(id); },
-                                             device(id), options_.limits, options_.needs_nccl);
+    return std::make_unique<BackendByMemory>([this, id] { return gpus_.at(id); }, device(id),
+                                             options_.limits, options_.needs_nccl);
   }
 
   static Fate NextFate(engine::TestWorker* worker) {

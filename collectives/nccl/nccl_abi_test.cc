@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "collectives/nccl/real_cuda.h"
@@ -81,10 +82,25 @@ TEST(LoadTest, ALibraryThatIsNotThereIsNamed) {
   EXPECT_NE(status.message().find("libnosuch.so.2"), std::string::npos) << status.message();
 }
 
+TEST(LoadTest, WhyEachOfSeveralLibrariesCannotBeLoadedIsTold) {
+  SharedLibrary library;
+  const std::string text = testing::TempDir() + "/libnolibrary.so.2";
+  std::ofstream(text) << "no library";
+  const char* const names[] = {"libnosuch.so.2", text.c_str()};
+  const Status status = SharedLibrary::Open(names, &library);
+  EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE);
+  EXPECT_NE(status.message().find("libnosuch.so.2: cannot open"), std::string::npos)
+      << status.message();
+  EXPECT_NE(status.message().find("libnolibrary.so.2: file too short"), std::string::npos)
+      << status.message();
+}
+
 TEST(LoadTest, NcclIsRefusedWhereAllItsCommunicatorsAreBlocking) {
   ASSERT_EQ(setenv("NCCL_COMM_BLOCKING", "1", 1), 0);
   std::unique_ptr<NcclApi> nccl;
-  const Status status = LoadNccl(&nccl);
+  bool missing = true;
+  const Status status = LoadNccl(SharedLibrary::Where::kLoadedOrFound, &nccl, &missing);
+  EXPECT_FALSE(missing);
   EXPECT_EQ(status.code(), RM_ERR_UNAVAILABLE);
   EXPECT_NE(status.message().find("NCCL_COMM_BLOCKING is 1 in the environment"), std::string::npos)
       << status.message();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "collectives/element/element.h"
+#include "collectives/nccl/process_exit.h"
 
 namespace ringmaster::nccl {
 
@@ -38,7 +39,10 @@ NcclBackend::NcclBackend(const Gpu& gpu, engine::Backend* on_host, int device, W
       ranks_(gpu, limits),
       operations_(gpu.nccl, limits, &stream_, &buffers_, view_.Asker()) {}
 
-NcclBackend::~NcclBackend() { Uninstall(); }
+NcclBackend::~NcclBackend() {
+  Uninstall();
+  if (ProcessExits()) Leak();
+}
 
 // ---- Views
 
@@ -62,6 +66,7 @@ void NcclBackend::Uninstall() {
 // All communicators are revoked or aborted together, before any is waited for: to free one waits
 // for the device, where a kernel of another one may run that waits for a dead peer.
 void NcclBackend::EndWhatRuns() {
+  if (ProcessExits()) return Leak();
   if (!broken_.empty()) return;
   const std::vector<NcclGroup*> groups = ranks_.All();
   const bool runs = !stream_.Ended().has_value();
@@ -83,6 +88,13 @@ void NcclBackend::EndWhatRuns() {
   if (!broken_.empty()) buffers_.Abandon();
 }
 
+void NcclBackend::Leak() {
+  ranks_.Leak();
+  buffers_.Abandon();
+  stream_.Leak();
+  broken_ = "the process ends";
+}
+
 void NcclBackend::EndsToo(Ended aborts) {
   aborted_ = [before = std::move(aborted_), aborts = std::move(aborts)] {
     const auto earlier = before ? before() : Status();
@@ -95,7 +107,9 @@ Status NcclBackend::AwaitAborted(const Patience& patience) {
   const Status s = AwaitAborts(aborted_, patience);
   if (s.code() == RM_ERR_TIMEOUT || s.code() == RM_ERR_EPOCH_MOVED) return s;
   aborted_ = {};
+  if (s.ok()) return CheckDevice();
   if (broken_.empty()) broken_ = s.message();
+  buffers_.Abandon();
   return CheckDevice();
 }
 
@@ -109,10 +123,11 @@ bool NcclBackend::Revoke(const std::vector<NcclGroup*>& groups) {
 }
 
 void NcclBackend::ForgetSet(int32_t process_set) {
-  const Status gone = ranks_.Forget(process_set);
-  if (gone.ok() || !broken_.empty()) return;
-  broken_ = gone.message();
-  buffers_.Abandon();
+  if (ProcessExits()) return;  // the end of the view leaks its communicator
+  Ended aborts;
+  if (!ranks_.Forget(process_set, &aborts).ok() || !aborts) return;
+  EndsToo(std::move(aborts));
+  (void)AwaitAborted(Patience(limits_.quiet, view_.Asker()));
 }
 
 // ---- Executing

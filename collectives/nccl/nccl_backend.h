@@ -69,6 +69,8 @@ class NcclBackend : public engine::Backend {
   Status GiveOut(const engine::Part& part, const engine::Request& request, const std::byte* from,
                  engine::Operation* operation, std::shared_ptr<engine::Buffer>* gathered);
   void EndWhatRuns();
+  // Leaves everything on the device to the end of the process.
+  void Leak();
   // These aborts are under way: AwaitAborted() waits for them, too.
   void EndsToo(Ended aborts);
   // Waits for the aborts that are under way. When nothing of ours runs on the device they may still

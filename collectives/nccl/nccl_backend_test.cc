@@ -236,6 +236,55 @@ TEST(NcclBackendTest, AProcessSetHasACommunicatorOfItsOwn) {
   EXPECT_EQ(gpus.cluster.made()["init"], 2);
 }
 
+// Of a GPU's kernels some end later than others, although all have what they need.
+TEST(NcclBackendTest, ASetThatIsRemovedAsksForNothingThatAPeerStillNeeds) {
+  GpuTestWorld gpus(2, {.limits = {.collective = std::chrono::seconds(5)}});
+  std::atomic<bool> slow{false};
+  gpus.process(1).may_end_kernels = [&] { return !slow; };
+  gpus.world.Install({0, 1});
+  gpus.world.Enter({0, 1});
+  std::vector<float*> data = {gpus.OnDevice<float>(0, {1}), gpus.OnDevice<float>(1, {1})};
+  std::vector<int> set(2);
+  const auto ask_sum = [&](TestWorker& w) {
+    Request request{"x", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 1, 1, 1};
+    request.process_set = set[w.id];
+    return Ask(w, request, data[w.id], data[w.id]);
+  };
+  OnEach(&gpus.world, {0, 1}, [&](TestWorker& w) {
+    set[w.id] = engine::AddSet(w, {0, 1});
+    ExpectOk(ask_sum(w));
+  });
+  slow = true;
+  gpus.world.StopNothing({0, 1});  // the round before has ended
+  gpus.world.HoldRounds();
+  std::vector<std::vector<float>> on_host(2, {1});
+  std::vector<std::shared_ptr<Operation>> asked;
+  for (auto& w : gpus.world.workers) {
+    asked.push_back(engine::AskIn(*w, 0, "held", &on_host[w->id]));
+  }
+  gpus.world.Await([&] { return gpus.world.held == 2; });
+  for (auto& w : gpus.world.workers) {
+    asked.push_back(ask_sum(*w));
+    Request remove{engine::kRemoveSetName, Kind::kRemoveSet};
+    remove.removed_set = set[w->id];
+    asked.push_back(w->Ask(std::move(remove), nullptr, nullptr));
+  }
+  gpus.world.ReleaseRounds();  // both are agreed on in the next round
+  ExpectOk(asked[2]);
+  const auto is_gone = [&]() -> std::optional<Status> {
+    return gpus.process(0).communicators() == 0 ? std::optional(Status()) : std::nullopt;
+  };
+  EXPECT_EQ(Patience(std::chrono::milliseconds(200), {}).Await("an abort", is_gone).code(),
+            RM_ERR_TIMEOUT)
+      << "the other rank's kernel runs";
+  slow = false;
+  gpus.process(1).Notify();
+  for (const auto& operation : asked) ExpectOk(operation);
+  for (int id : {0, 1}) EXPECT_EQ(*data[id], 4) << "worker " << id;
+  for (int id : {0, 1}) EXPECT_EQ(gpus.process(id).communicators(), 0) << "worker " << id;
+  EXPECT_EQ(gpus.cluster.withdrawn(), 0);
+}
+
 TEST(NcclBackendTest, TheInputIsReadWhenItsEventHasCome) {
   GpuTestWorld gpus(2);
   gpus.world.Install({0, 1});

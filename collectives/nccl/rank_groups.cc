@@ -41,14 +41,22 @@ Status RankGroups::Choose(const engine::Response& response, RankGroup** out) {
   return {};
 }
 
-Status RankGroups::Forget(int32_t process_set) {
+Status RankGroups::Forget(int32_t process_set, Ended* aborts) {
   const auto set = sets_.find(process_set);
   if (set == sets_.end()) return {};
+  // A peer may be in the set's last collective still, for which it may need what an abort here
+  // would end: this rank's thread of NCCL's that sends.
+  if (Status s = set->second.host->Barrier(); !s.ok()) return s;
   std::vector<GivenUp> given_up;
   set->second.group->GiveUp(&given_up);
-  const Status quiet = AbortAll(gpu_, given_up, Patience(limits_.quiet, {}));
+  if (!given_up.empty()) *aborts = StartAborts(gpu_, given_up);
   sets_.erase(set);
-  return quiet;
+  return {};
+}
+
+void RankGroups::Leak() {
+  std::vector<GivenUp> leaked;
+  for (NcclGroup* group : All()) group->GiveUp(&leaked);
 }
 
 void RankGroups::Leave() {

@@ -37,8 +37,12 @@ class RankGroups {
   void Install(Communicator* host, const std::vector<std::string>& workers);
   // The group that runs this operation; null: this rank isn't in it.
   Status Choose(const engine::Response& response, RankGroup** out);
-  // The process set is removed. An error: what it ran on the device did not come to rest.
-  Status Forget(int32_t process_set);
+  // The process set is removed: all its ranks call it, after the same operation. *aborts, if it is
+  // set, tells how its communicator ends. An error: the view is over, and the communicator is given
+  // up with the others.
+  Status Forget(int32_t process_set, Ended* aborts);
+  // Leaves all communicators to the end of the process.
+  void Leak();
   // The view is over. The communicator of all its ranks is kept for the next view; those of process
   // sets are gone.
   void Leave();

@@ -97,9 +97,11 @@ class RealCuda : public CudaApi {
 
 }  // namespace
 
-Status LoadCuda(std::unique_ptr<CudaApi>* out) {
+Status LoadCuda(SharedLibrary::Where where, std::unique_ptr<CudaApi>* out, bool* missing) {
   SharedLibrary library;
-  if (Status s = SharedLibrary::Open(kCudaNames, &library); !s.ok()) return s;
+  const Status opened = SharedLibrary::Open(kCudaNames, &library, where);
+  *missing = !opened.ok();
+  if (*missing) return opened;
   return RealCuda::Load(std::move(library), out);
 }
 

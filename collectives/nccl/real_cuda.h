@@ -10,8 +10,8 @@
 
 namespace ringmaster::nccl {
 
-// RM_ERR_UNAVAILABLE: there is none, or one that lacks what we need.
-Status LoadCuda(std::unique_ptr<CudaApi>* out);
+// RM_ERR_UNAVAILABLE: there is none, or one that lacks what we need. *missing: there is none.
+Status LoadCuda(SharedLibrary::Where where, std::unique_ptr<CudaApi>* out, bool* missing);
 // The same with this file or library name.
 Status LoadCudaFrom(const char* name, std::unique_ptr<CudaApi>* out);
 

@@ -132,7 +132,8 @@ class RealNccl : public NcclApi {
 
 }  // namespace
 
-Status LoadNccl(std::unique_ptr<NcclApi>* out) {
+Status LoadNccl(SharedLibrary::Where where, std::unique_ptr<NcclApi>* out, bool* missing) {
+  *missing = false;
   const auto why = WhyBlocking([](const std::string& name) -> std::optional<std::string> {
     const char* const value = std::getenv(name.c_str());
     if (value == nullptr) return std::nullopt;
@@ -140,7 +141,9 @@ Status LoadNccl(std::unique_ptr<NcclApi>* out) {
   });
   if (why) return {RM_ERR_UNAVAILABLE, *why};
   SharedLibrary library;
-  if (Status s = SharedLibrary::Open(kNcclNames, &library); !s.ok()) return s;
+  const Status opened = SharedLibrary::Open(kNcclNames, &library, where);
+  *missing = !opened.ok();
+  if (*missing) return opened;
   return RealNccl::Load(std::move(library), out);
 }
 

@@ -10,8 +10,9 @@
 
 namespace ringmaster::nccl {
 
-// RM_ERR_UNAVAILABLE: there is none, or one that is older than kOldest.
-Status LoadNccl(std::unique_ptr<NcclApi>* out);
+// RM_ERR_UNAVAILABLE: there is none, or one that is older than kOldest, or one whose communicators
+// are all blocking. *missing: there is none.
+Status LoadNccl(SharedLibrary::Where where, std::unique_ptr<NcclApi>* out, bool* missing);
 // The same with this file or library name.
 Status LoadNcclFrom(const char* name, std::unique_ptr<NcclApi>* out);
 

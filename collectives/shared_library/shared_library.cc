@@ -4,20 +4,26 @@
 
 namespace ringmaster {
 
-Status SharedLibrary::Open(std::span<const char* const> names, SharedLibrary* out) {
-  for (const int loaded_only : {RTLD_NOLOAD, 0}) {
-    for (const char* name : names) {
-      out->handle_ = dlopen(name, RTLD_NOW | RTLD_LOCAL | loaded_only);
-      if (out->handle_ == nullptr) continue;
-      out->name_ = name;
-      return {};
-    }
+Status SharedLibrary::Open(std::span<const char* const> names, SharedLibrary* out, Where where) {
+  std::string why;
+  const auto open = [&](const char* name, int how) {
+    out->handle_ = dlopen(name, RTLD_NOW | RTLD_LOCAL | how);
+    if (out->handle_ != nullptr) out->name_ = name;
+    return out->handle_ != nullptr;
+  };
+  for (const char* name : names) {
+    if (open(name, RTLD_NOLOAD)) return {};
   }
-  std::string tried;
-  for (const char* name : names) tried += (tried.empty() ? "" : ", ") + std::string(name);
-  const char* why = dlerror();
-  return {RM_ERR_UNAVAILABLE,
-          "none of " + tried + " can be loaded" + (why == nullptr ? "" : ": " + std::string(why))};
+  for (const char* name : names) {
+    if (where == Where::kLoaded) {
+      why += (why.empty() ? "" : "; ") + std::string(name) + " is not loaded";
+      continue;
+    }
+    if (open(name, 0)) return {};
+    const char* said = dlerror();
+    why += (why.empty() ? "" : "; ") + std::string(said == nullptr ? name : said);
+  }
+  return {RM_ERR_UNAVAILABLE, "none can be loaded: " + why};
 }
 
 void* SharedLibrary::Find(const char* symbol) const { return dlsym(handle_, symbol); }

@@ -13,10 +13,13 @@ namespace ringmaster {
 
 class SharedLibrary {
  public:
+  enum class Where { kLoadedOrFound, kLoaded };
+
   // Opens the first of `names` that this process has loaded already (so that a framework and we
-  // share one), else the first that the dynamic linker finds. RM_ERR_UNAVAILABLE: none can be
-  // opened, and why.
-  static Status Open(std::span<const char* const> names, SharedLibrary* out);
+  // share one), else, with kLoadedOrFound, the first that the dynamic linker finds.
+  // RM_ERR_UNAVAILABLE: none can be opened, and why each can't.
+  static Status Open(std::span<const char* const> names, SharedLibrary* out,
+                     Where where = Where::kLoadedOrFound);
 
   // The address of the symbol; null if the library has none of this name.
   void* Find(const char* symbol) const;

@@ -44,7 +44,7 @@ void AllowSeveralRanksOnAGpu(int version, int rank) {
 
 // In a process of its own, which alone has loaded the libraries: the exit status.
 int Probe(DrillBoard* board) {
-  const nccl::Gpu& gpu = nccl::ThisMachinesGpu();
+  const nccl::Gpu gpu = nccl::ThisMachinesGpu();
   if (const Status s = gpu.Check(); !s.ok()) {
     std::printf("SKIPPED  no GPU to be used: %s\n", s.message().c_str());
     return kNoGpu;
@@ -62,7 +62,7 @@ bool MeansSomething(const Options& options, const nccl::Gpu& gpu) {
 }
 
 int RunRank(DrillBoard* board, const Options& options, int rank) {
-  const nccl::Gpu& gpu = nccl::ThisMachinesGpu();
+  const nccl::Gpu gpu = nccl::ThisMachinesGpu();
   if (options.ranks > gpu.devices) AllowSeveralRanksOnAGpu(gpu.nccl->version(), rank);
   GpuRank r(board, gpu, rank % gpu.devices, nccl::WaitLimits());
   Check(board, r.Enter(rank, options.ranks, 1), "entering a view");

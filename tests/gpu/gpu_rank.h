@@ -22,7 +22,7 @@ class GpuRank {
       : board_(board),
         gpu_(gpu),
         device_(device),
-        backend_([this]() -> const nccl::Gpu& { return gpu_; }, device, limits),
+        backend_([this] { return gpu_; }, device, limits),
         stream_(gpu.cuda),
         watch_([this](const std::stop_token& stop) { Watch(stop); }) {}
   ~GpuRank() {

@@ -8,6 +8,7 @@ namespace ringmaster::nccl {
 namespace {
 
 constexpr std::chrono::seconds kForEver{20};
+constexpr size_t kMostStaged = 64 << 10;
 constexpr CudaResult kInvalidValue = 1, kCudaNoDevice = 100, kInvalidDevice = 101,
                      kInvalidHandle = 400, kCaptureUnsupported = 900;
 
@@ -66,6 +67,11 @@ std::map<std::string, int> FakeCluster::made() {
 int FakeCluster::unaligned_results() {
   std::lock_guard lock(mu_);
   return unaligned_results_;
+}
+
+int FakeCluster::withdrawn() {
+  std::lock_guard lock(mu_);
+  return withdrawn_;
 }
 
 bool FakeCluster::AwaitKernels(int kernels) {
@@ -315,15 +321,20 @@ class FakeCuda : public CudaApi {
     if (process_->on_not_ready) process_->on_not_ready();
     return kCudaNotReady;
   }
-  // As on a GPU, the call itself waits if `to` or `from` is on the host.
+  // As on a GPU: what comes from the host is read when the call is made, and the call itself waits
+  // if `to` is on the host, or if more comes from there than can be kept for the device.
   CudaResult MemcpyAsync(void* to, const void* from, size_t bytes, void* stream) override {
     std::unique_lock lock(cluster_->mu_);
-    const bool waits = !process_->DeviceOf(to) || !process_->DeviceOf(from);
+    const auto* read = static_cast<const std::byte*>(from);
+    const auto staged = std::make_shared<std::vector<std::byte>>();
+    const bool from_host = !process_->DeviceOf(from);
+    if (from_host) staged->assign(read, read + bytes);
+    const bool waits = !process_->DeviceOf(to) || (from_host && bytes > kMostStaged);
     const auto done = std::make_shared<bool>(false);
-    Push(stream, [this, to, from, bytes, done](std::unique_lock<std::mutex>* held) {
+    Push(stream, [=, this](std::unique_lock<std::mutex>* held) {
       cluster_->changed_.wait(
           *held, [&] { return !process_->may_copy || process_->may_copy() || process_->ended_; });
-      std::memmove(to, from, bytes);
+      std::memmove(to, from_host ? staged->data() : from, bytes);
       *done = true;
     });
     if (waits) (void)cluster_->AwaitOrBlame(&lock, "a copy", [&] { return *done; });

@@ -58,6 +58,8 @@ class FakeCluster {
   // How many allreduces had results at addresses that are no multiple of 16: they are right, and
   // slow.
   int unaligned_results();
+  // How often a communicator was aborted while a peer had not yet got all that this rank gave.
+  int withdrawn();
   // Waits until so many kernels run or wait for their peers. False: that took too long.
   bool AwaitKernels(int kernels);
   // Ends the kernels that even an abort has not ended (kDeaf).
@@ -94,6 +96,7 @@ class FakeCluster {
   std::map<std::string, int> made_;
   int ids_ = 0;
   int unaligned_results_ = 0;
+  int withdrawn_ = 0;
   bool deaf_end_ = false;
   Result aborts_answer_ = Result::kSuccess;
   std::map<std::string, std::shared_ptr<FakeRing>> rings_;  // by a key that all their ranks know
@@ -121,6 +124,8 @@ class FakeProcess {
   // Called on the asking thread when EventQuery() finds that the event has not come yet.
   std::function<void()> on_not_ready;
 
+  // Kernels of collectives don't end before it returns true; as may_copy.
+  std::function<bool()> may_end_kernels;
   // Copies wait until it returns true, and ask again at each Notify(); empty: none waits. Set
   // before anything runs.
   std::function<bool()> may_copy;

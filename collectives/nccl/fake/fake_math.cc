@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "collectives/element/element.h"
 #include "collectives/nccl/fake/fake_state.h"
@@ -52,23 +53,34 @@ void Combine(T* sum, const T* more, size_t count, RedOp op) {
   }
 }
 
+// As NCCL does it: an average is a sum of which each input is multiplied by 1/n first, and that is
+// an element of the tensors' type, as is each product and each partial sum. `round` makes a value
+// one where T has more digits.
+template <typename T, typename Round>
+void ReduceAs(const std::vector<const std::byte*>& inputs, size_t count, RedOp op, double factor,
+              std::byte* out, const Round& round) {
+  std::vector<T> sum(count), more(count), scale = {static_cast<T>(factor)};
+  const bool multiplies = std::is_floating_point_v<T> && (op == kAvg || factor != 1);
+  if (op == kAvg) scale[0] = static_cast<T>(1.0 / static_cast<double>(inputs.size()));
+  round(&scale);
+  for (size_t rank = 0; rank < inputs.size(); ++rank) {
+    std::vector<T>& input = rank == 0 ? sum : more;
+    std::memcpy(input.data(), inputs[rank], count * sizeof(T));
+    if (multiplies) {
+      for (T& value : input) value = static_cast<T>(value * scale[0]);
+      round(&input);
+    }
+    if (rank == 0) continue;
+    Combine(sum.data(), more.data(), count, op);
+    round(&sum);
+  }
+  std::memcpy(out, sum.data(), count * sizeof(T));
+}
+
 template <typename T>
 void ReduceAs(const std::vector<const std::byte*>& inputs, size_t count, RedOp op, double factor,
               std::byte* out) {
-  std::vector<T> sum(count), more(count);
-  for (size_t rank = 0; rank < inputs.size(); ++rank) {
-    T* to = rank == 0 ? sum.data() : more.data();
-    std::memcpy(to, inputs[rank], count * sizeof(T));
-    if (factor != 1) {
-      for (size_t i = 0; i < count; ++i)
-        to[i] = static_cast<T>(static_cast<double>(to[i]) * factor);
-    }
-    if (rank > 0) Combine(sum.data(), more.data(), count, op);
-  }
-  if (op == kAvg) {
-    for (T& value : sum) value = static_cast<T>(value / static_cast<T>(inputs.size()));
-  }
-  std::memcpy(out, sum.data(), count * sizeof(T));
+  ReduceAs<T>(inputs, count, op, factor, out, [](std::vector<T>*) {});
 }
 
 void ReduceHalves(const std::vector<const std::byte*>& inputs, size_t count, rm_dtype dtype,
@@ -81,7 +93,11 @@ void ReduceHalves(const std::vector<const std::byte*>& inputs, size_t count, rm_
   }
   for (const auto& values : wide) floats.push_back(values.data());
   std::vector<std::byte> result(count * sizeof(float));
-  ReduceAs<float>(floats, count, op, factor, result.data());
+  ReduceAs<float>(floats, count, op, factor, result.data(), [dtype](std::vector<float>* values) {
+    std::vector<std::byte> halves(values->size() * element::Size(dtype));
+    element::Narrow(values->data(), halves.data(), values->size(), dtype);
+    element::Widen(halves.data(), values->data(), values->size(), dtype, 1.0f);
+  });
   element::Narrow(result.data(), out, count, dtype);
 }
 

@@ -10,7 +10,7 @@
 namespace ringmaster::nccl {
 
 void FakeRing::Give(uint64_t launch, int rank, std::shared_ptr<const FakeCalls> calls) {
-  FakeLists& lists = launches_[launch];
+  FakeLists& lists = launches_[launch].given;
   lists.resize(static_cast<size_t>(size));
   lists[static_cast<size_t>(rank)] = std::move(calls);
 }
@@ -18,9 +18,34 @@ void FakeRing::Give(uint64_t launch, int rank, std::shared_ptr<const FakeCalls> 
 bool FakeRing::Given(uint64_t launch, FakeLists* all) {
   const auto found = launches_.find(launch);
   if (found == launches_.end()) return false;
-  *all = found->second;
+  *all = found->second.given;
   return std::all_of(all->begin(), all->end(), [](const auto& list) { return list != nullptr; });
 }
+
+void FakeRing::Take(uint64_t launch, int rank) {
+  const auto found = launches_.find(launch);
+  if (found == launches_.end()) return;
+  found->second.takers.insert(rank);
+  if (found->second.takers.size() == static_cast<size_t>(size)) launches_.erase(found);
+}
+
+bool FakeRing::Withdraw(int rank) {
+  bool missed = false;
+  for (auto& [launch, of] : launches_) {
+    FakeLists all;
+    missed = missed || Given(launch, &all);
+    of.given[static_cast<size_t>(rank)] = nullptr;
+  }
+  return missed;
+}
+
+namespace {
+
+// What the calling thread has begun with ncclGroupStart.
+thread_local bool grouped = false;
+thread_local std::vector<FakeCall> grouped_calls;
+
+}  // namespace
 
 class FakeNccl : public NcclApi {
  public:
@@ -115,6 +140,7 @@ class FakeNccl : public NcclApi {
     (void)process_->SpoilsCapture("cudaFree");
     of->aborted = true;
     of->launch = {};
+    cluster_->withdrawn_ += of->ring->Withdraw(of->rank);
     cluster_->changed_.notify_all();
     ++process_->ending_;
     const auto rests = [&] {
@@ -135,20 +161,24 @@ class FakeNccl : public NcclApi {
     *error = State(of);
     return Result::kSuccess;
   }
-  std::string LastError(Comm) override { return ""; }
+  std::string LastError(Comm comm) override {
+    std::lock_guard lock(cluster_->mu_);
+    const auto* of = static_cast<FakeComm*>(comm);
+    return of == nullptr || of->error == Result::kSuccess ? "" : "a peer has closed a connection";
+  }
   std::string ErrorString(Result result) override {
     return "fake result " + std::to_string(static_cast<int>(result));
   }
 
   Result GroupStart() override {
-    if (grouped_) Blame("a group in a group");
-    grouped_ = true;
+    if (grouped) Blame("a group in a group");
+    grouped = true;
     return Result::kSuccess;
   }
   Result GroupEnd() override {
     std::vector<FakeCall> calls;
-    calls.swap(calls_);
-    grouped_ = false;
+    calls.swap(grouped_calls);
+    grouped = false;
     return calls.empty() ? Result::kSuccess : Launch(std::move(calls));
   }
 
@@ -300,8 +330,8 @@ class FakeNccl : public NcclApi {
     }
     call.comm = static_cast<FakeComm*>(comm);
     call.stream = stream;
-    if (grouped_) {
-      calls_.push_back(std::move(call));
+    if (grouped) {
+      grouped_calls.push_back(std::move(call));
       return Result::kSuccess;
     }
     std::vector<FakeCall> calls;
@@ -361,10 +391,12 @@ class FakeNccl : public NcclApi {
     cluster_->changed_.wait(*lock, [&] {
       if (fate == Fate::kDeaf) return cluster_->deaf_end_ || process_->ended_;
       if (fate == Fate::kBroken) return true;
-      complete = fate == Fate::kRun && of->ring->Given(number, &all);
+      const bool may_end = !process_->may_end_kernels || process_->may_end_kernels();
+      complete = fate == Fate::kRun && may_end && of->ring->Given(number, &all);
       return complete || of->ends_kernels() || process_->ended_;
     });
     if (fate == Fate::kBroken) of->error = Result::kRemoteError;
+    if (complete) of->ring->Take(number, of->rank);
     for (size_t i = 0; i < list->size(); ++i) {
       const FakeCall& call = (*list)[i];
       CheckMemory(*of, call);
@@ -402,8 +434,6 @@ class FakeNccl : public NcclApi {
   FakeProcess* const process_;
   const int version_;
   // Used by the launching thread alone.
-  bool grouped_ = false;
-  std::vector<FakeCall> calls_;
   RedOp next_op_ = 5;
   std::map<RedOp, double> factors_;
 };

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,13 +62,23 @@ class FakeRing {
   virtual void Give(uint64_t launch, int rank, std::shared_ptr<const FakeCalls> calls);
   // Whether all ranks have given their calls of this launch; *all are these calls.
   virtual bool Given(uint64_t launch, FakeLists* all);
+  // The rank has what the others have given for this launch.
+  void Take(uint64_t launch, int rank);
+  // The rank's communicator ends: ranks that have not taken what it has given don't get it any
+  // more, as on a GPU, where it may be on its way through a thread of the giver's. True: some rank
+  // would have.
+  bool Withdraw(int rank);
 
   const std::string key;
   const int size;
 
  private:
+  struct Launch {
+    FakeLists given;
+    std::set<int> takers;
+  };
   int arrived_ = 0;
-  std::map<uint64_t, FakeLists> launches_;
+  std::map<uint64_t, Launch> launches_;  // until all ranks have taken what was given
 };
 
 // A communicator as one rank has it.

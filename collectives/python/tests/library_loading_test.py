@@ -112,6 +112,42 @@ def test_NcclIsWhatThisProcessCanLoad(tmp_path):
     assert _run(asks, fake_gpu(tmp_path, RINGMASTER_FAKE_GPUS="0")).stdout == "0 False\n"
 
 
+def test_NcclThatComesWithAFrameworkAfterInitIsFound(tmp_path):
+    environ = fake_gpu(tmp_path, RINGMASTER_COLLECTIVES='{"backend": "Nccl"}')
+    # Where no linker looks, as in a framework's wheel.
+    framework = os.path.join(environ.pop("LD_LIBRARY_PATH"), "..", "fake_framework")
+    ended = _run(f"""
+import ctypes, ringmaster
+before = ringmaster.nccl_built()
+ringmaster.init()
+for name in "libcudart.so.12", "libnccl.so.2":  # as an import does
+    ctypes.CDLL("{framework}/" + name)
+print(before, ringmaster.nccl_built())
+""", environ)
+    assert ended.stdout == "0 23203\n", ended.stderr
+
+
+def test_AtTheExitOfTheProcessNothingIsAskedOfLibrariesThatHaveEndedBefore(tmp_path):
+    ended = _run("""
+import ctypes, ringmaster
+from ringmaster import _in_flight, _library, arrays
+ringmaster.init()
+cuda = ctypes.CDLL("libcudart.so.12")  # loaded after init(), it ends before the library
+data = ctypes.c_void_p()
+assert cuda.cudaMalloc(ctypes.byref(data), ctypes.c_size_t(64)) == 0
+request = _library.Request(
+    _library.ALLREDUCE, b"x", input=data, output=data, shape=(ctypes.c_size_t * 1)(4),
+    dimensions=1, dtype=arrays._DTYPES["float32"], op=0, device=1)  # Sum, the first GPU
+handle = (ctypes.c_uint64 * 1)()
+assert _library.get().rm_submit(ctypes.byref(request), ctypes.c_size_t(1), handle) == 0
+assert _library.get().rm_wait(handle[0], ctypes.c_double(30)) == 0
+print(ringmaster.nccl_built())
+""", fake_gpu(tmp_path))
+    assert (ended.returncode, ended.stdout) == (0, "23203\n"), ended.stderr
+    events = [line for file in tmp_path.glob("events.*") for line in file.read_text().splitlines()]
+    assert events == ["made: init"]
+
+
 @pytest.mark.parametrize("environ, reason", [
     ({"RINGMASTER_FAKE_GPUS": "0"}, "no GPU can be used: no CUDA-capable device is detected"),
     ({"RINGMASTER_FAKE_NCCL": "22004"}, "libnccl.so.2 is version 22004; 2.20.5 is the oldest")])

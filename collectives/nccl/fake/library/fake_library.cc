@@ -29,7 +29,10 @@ class Library {
     static auto* const library = new Library;
     return *library;
   }
-  const Gpu& gpu() const { return gpu_; }
+  const Gpu& gpu() {
+    if (ended_ && !blamed_.exchange(true)) Note("misuse: a call after the library has ended");
+    return gpu_;
+  }
   void Hold(void* stream) {
     process_->Enqueue(stream, [this, until = releases_ + 1] { return releases_ >= until; });
   }
@@ -45,9 +48,10 @@ class Library {
     cluster_.make_ring = [folder](const std::string& key, int size) {
       return std::make_shared<FileRing>(folder, key, size);
     };
-    cluster_.on_event = [events = folder + "/events." + pid](const std::string& what) {
-      std::ofstream(events, std::ios::app) << what << "\n";
-    };
+    events_ = folder + "/events." + pid;
+    cluster_.on_event = [this](const std::string& what) { Note(what); };
+    // As CUDA does, which so ends before what has asked for its own end earlier.
+    (void)std::atexit([] { Get().ended_ = true; });
     // Made only now, because it asks the cluster for what is set above.
     process_ = new FakeProcess(&cluster_, NumberOf("RINGMASTER_FAKE_NCCL", 23203),
                                NumberOf("RINGMASTER_FAKE_GPUS", 1));
@@ -60,6 +64,12 @@ class Library {
     }).detach();
   }
 
+  void Note(const std::string& what) const {
+    std::ofstream(events_, std::ios::app) << what << "\n";
+  }
+
+  std::string events_;
+  std::atomic<bool> ended_{false}, blamed_{false};
   FakeCluster cluster_;
   FakeProcess* process_ = nullptr;
   Gpu gpu_;

@@ -34,7 +34,11 @@ Result ncclCommAbort(Comm comm) { return FakeLibraryNccl().CommAbort(comm); }
 Result ncclCommGetAsyncError(Comm comm, Result* error) {
   return FakeLibraryNccl().CommGetAsyncError(comm, error);
 }
-const char* ncclGetLastError(Comm) { return ""; }
+const char* ncclGetLastError(Comm comm) {
+  static thread_local std::string text;
+  text = FakeLibraryNccl().LastError(comm);
+  return text.c_str();
+}
 const char* ncclGetErrorString(Result result) {
   static thread_local std::string text;
   text = FakeLibraryNccl().ErrorString(result);
