@@ -113,6 +113,14 @@ TEST_P(Collectives, FactorsThatAHalfCannotHoldDoTheirWork) {
   }
 }
 
+// NCCL multiplies by a third of the tensors' type, the host divides.
+TEST_P(Collectives, AveragesOfHalvesAreTheHostsButForTheirLastBits) {
+  constexpr uint16_t kSeven = 0x4700, kLess = 0x46FF;  // as fp16
+  const std::vector<std::vector<uint16_t>> sevens(3, {kSeven});
+  EXPECT_THAT(Reduced<uint16_t>(RM_FLOAT16, RM_AVERAGE, sevens),
+              ElementsAre(GetParam() ? kLess : kSeven));
+}
+
 TEST_P(Collectives, TypesThatNcclLacksWorkToo) {
   EXPECT_THAT(Reduced<int16_t>(RM_INT16, RM_SUM, {{1, -7}, {2, 3}, {3, 1}}), ElementsAre(6, -3));
   EXPECT_THAT(Reduced<uint8_t>(RM_BOOL, RM_SUM, {{0, 1}, {0, 1}, {0, 0}}), ElementsAre(0, 1));

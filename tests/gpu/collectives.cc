@@ -11,6 +11,13 @@ namespace {
 using engine::Kind;
 using engine::Request;
 
+template <typename T>
+void ExpectGathered(GpuRank& r, const GpuRank::Asked& asked, const std::vector<T>& should,
+                    const std::string& what) {
+  if (asked->gathered == nullptr) return Wrong(&r.board(), what + ": there is no result");
+  Expect(&r.board(), r.Download<T>(asked->gathered->data(), should.size()), should, what);
+}
+
 void TryReductions(GpuRank& r) {
   const float n = static_cast<float>(r.size());
   const float all = n * (n + 1) / 2;  // of rank + 1
@@ -38,10 +45,7 @@ void TryTheOthers(GpuRank& r) {
   const auto gather = r.Ask({"g", Kind::kAllgather, RM_INT32, RM_SUM, "", 1, 1, 1},
                             r.Upload(std::vector<int32_t>(rows, own)), nullptr, rows);
   Check(&r.board(), r.Run(gather), "allgather");
-  if (gather->gathered != nullptr) {
-    Expect(&r.board(), r.Download<int32_t>(gather->gathered->data(), gathered.size()), gathered,
-           "allgather");
-  }
+  ExpectGathered(r, gather, gathered, "allgather");
 
   int32_t* sent = r.Upload(std::vector<int32_t>(5, own));
   const auto broadcast =
@@ -53,10 +57,7 @@ void TryTheOthers(GpuRank& r) {
   const auto scatter = r.Ask(request, r.Upload(std::vector<float>(n + 1, 1)), nullptr);
   Check(&r.board(), r.Run(scatter), "reducescatter");
   const size_t share = own == 0 ? 2 : 1;
-  if (scatter->gathered != nullptr) {
-    Expect(&r.board(), r.Download<float>(scatter->gathered->data(), share),
-           std::vector<float>(share, static_cast<float>(n)), "reducescatter");
-  }
+  ExpectGathered(r, scatter, std::vector<float>(share, static_cast<float>(n)), "reducescatter");
 
   std::vector<int32_t> to_each;
   engine::Operation::Splits splits;
@@ -69,10 +70,7 @@ void TryTheOthers(GpuRank& r) {
   const auto exchange = r.Ask({"e", Kind::kAlltoall, RM_INT32, RM_SUM, "", 1, 1, 1},
                               r.Upload(to_each), nullptr, given, splits);
   Check(&r.board(), r.Run(exchange), "alltoall");
-  if (exchange->gathered != nullptr) {
-    Expect(&r.board(), r.Download<int32_t>(exchange->gathered->data(), exchanged.size()), exchanged,
-           "alltoall");
-  }
+  ExpectGathered(r, exchange, exchanged, "alltoall");
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ constexpr uint64_t kFloats = 1 << 20;
 // For kernels to start and wait; if they haven't, the drill shows less.
 constexpr std::chrono::milliseconds kUntilKernelsRun{300};
 
-[[noreturn]] void Die(DrillBoard& board) {
+[[noreturn]] void Die(DrillBoard& board, uint64_t epoch) {
+  board.dying_epoch = epoch;
   board.killed_at = Clock::now().time_since_epoch().count();
   (void)raise(SIGKILL);
   std::abort();  // not reached
@@ -28,7 +29,7 @@ void DieBeforeLaunching(GpuRank& r) {
   while (r.board().in_kernel < r.size() - 1)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::this_thread::sleep_for(kUntilKernelsRun);
-  Die(r.board());
+  Die(r.board(), r.host()->epoch());
 }
 
 }  // namespace
@@ -36,7 +37,7 @@ void DieBeforeLaunching(GpuRank& r) {
 void LoseTheLast(GpuRank& r, Death death) {
   DrillBoard& board = r.board();
   const int victim = r.size() - 1, rank = r.rank(), left = r.size() - 1;
-  const uint64_t next = r.host()->epoch() + 1;
+  const uint64_t epoch = r.host()->epoch();
   const std::string how =
       death == Death::kInTheMidst ? "in the midst of allreduces" : "before it launched";
   const float* in = r.Upload(std::vector<float>(kFloats, 1));
@@ -45,9 +46,9 @@ void LoseTheLast(GpuRank& r, Death death) {
   if (dies && death == Death::kBeforeItLaunches) DieBeforeLaunching(r);
   std::jthread killer;
   if (dies) {
-    killer = std::jthread([&board] {
+    killer = std::jthread([&board, epoch] {
       std::this_thread::sleep_for(kUntilKernelsRun);
-      Die(board);
+      Die(board, epoch);
     });
   }
   ++board.in_kernel;
@@ -60,7 +61,7 @@ void LoseTheLast(GpuRank& r, Death death) {
   if (status.code() != RM_ERR_EPOCH_MOVED)
     Check(&board, status, "an allreduce of which a rank was killed " + how);
 
-  Check(&board, r.Enter(rank, left, next), "entering a view");
+  Check(&board, r.Enter(rank, left, epoch + 1), "entering a view");
   if (rank == 0) board.in_kernel = 0;
   Check(&board, r.Run(asked), "the allreduce once more");
   const auto now = Clock::now().time_since_epoch().count();

@@ -26,8 +26,9 @@ struct Meeting {
 struct DrillBoard {
   std::atomic<uint64_t> aborted_epoch{0};  // views up to this one are over
   std::atomic<int> wrong{0};
-  std::atomic<int> in_kernel{0};      // ranks that have begun what the victim does not come to
-  std::atomic<int64_t> killed_at{0};  // the victim's last word: of steady_clock
+  std::atomic<int> in_kernel{0};         // ranks that have begun what the victim does not come to
+  std::atomic<int64_t> killed_at{0};     // the victim's last word: of steady_clock
+  std::atomic<uint64_t> dying_epoch{0};  // of the victim's view
   std::atomic<int> nccl{0}, cuda{0}, devices{0};  // versions, and how many GPUs there are
   Meeting views[kMostViews];
 

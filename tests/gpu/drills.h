@@ -12,6 +12,13 @@ namespace ringmaster::gpu_test {
 // Every collective, with results that are known.
 void TryCollectives(GpuRank& r);
 
+// Enters the rank's first view: the last rank joins the others, which have a communicator already.
+void EnterBesideACommunicator(GpuRank& r, int rank, int size);
+
+// Inputs and outputs that a busy stream of the user's comes to later, also of a result that was
+// handed over.
+void TryStreams(GpuRank& r);
+
 // How the last rank of a view is killed, by a signal that it can't see.
 enum class Death {
   kBeforeItLaunches,  // the others' kernels wait for it

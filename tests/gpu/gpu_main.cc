@@ -65,8 +65,13 @@ int RunRank(DrillBoard* board, const Options& options, int rank) {
   const nccl::Gpu gpu = nccl::ThisMachinesGpu();
   if (options.ranks > gpu.devices) AllowSeveralRanksOnAGpu(gpu.nccl->version(), rank);
   GpuRank r(board, gpu, rank % gpu.devices, nccl::WaitLimits());
-  Check(board, r.Enter(rank, options.ranks, 1), "entering a view");
+  if (options.ranks > 1) {
+    EnterBesideACommunicator(r, rank, options.ranks);
+  } else {
+    Check(board, r.Enter(rank, options.ranks, 1), "entering a view");
+  }
   TryCollectives(r);
+  TryStreams(r);
   CompareWithNccl(r, options.most_bytes, options.judged && MeansSomething(options, gpu));
   for (const Death death : {Death::kBeforeItLaunches, Death::kInTheMidst}) {
     if (r.size() > 1) LoseTheLast(r, death);
@@ -94,7 +99,7 @@ void Supervise(DrillBoard* board, std::vector<pid_t> ranks) {
     if (pid > 0) {
       --left;
       if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && board->killed_at != 0) {
-        ++board->aborted_epoch;
+        board->aborted_epoch = board->dying_epoch.load();
       } else if (status != 0) {
         Wrong(board,
               "process " + std::to_string(pid) + " ended with status " + std::to_string(status));

@@ -13,6 +13,7 @@
 
 #include "collectives/nccl/backend_by_memory.h"
 #include "tests/gpu/board_communicator.h"
+#include "tests/gpu/verdicts.h"
 
 namespace ringmaster::gpu_test {
 
@@ -56,7 +57,8 @@ class GpuRank {
   // ---- Memory
   void* Allocate(size_t bytes) {
     void* data = nullptr;
-    (void)gpu_.cuda->Malloc(&data, bytes);
+    Check(board_, nccl::StatusOf(gpu_.cuda.get(), gpu_.cuda->Malloc(&data, bytes), "memory"),
+          std::to_string(bytes) + " bytes on the GPU");
     allocated_.push_back(data);
     return data;
   }
@@ -73,38 +75,54 @@ class GpuRank {
   template <typename T>
   T* Upload(const std::vector<T>& values) {
     T* data = static_cast<T*>(Allocate(values.size() * sizeof(T)));
-    (void)Copy(data, values.data(), values.size() * sizeof(T));
+    Check(board_, Copy(data, values.data(), values.size() * sizeof(T)), "a copy to the GPU");
     return data;
   }
   template <typename T>
   std::vector<T> Download(const void* data, size_t count) {
     std::vector<T> values(count);
-    (void)Copy(values.data(), data, count * sizeof(T));
+    Check(board_, Copy(values.data(), data, count * sizeof(T)), "a copy from the GPU");
     return values;
   }
 
   // ---- Collectives, as the engine runs what has been agreed on
   using Asked = std::shared_ptr<engine::Operation>;
   Asked Ask(engine::Request request, const void* in, void* out, size_t rows = 0,
-            engine::Operation::Splits splits = {}) {
+            engine::Operation::Splits splits = {}, const void* ready = nullptr) {
     request.on_gpu = true;
-    return std::make_shared<engine::Operation>(std::move(request), in, out, rows, std::move(splits),
-                                               engine::Operation::OnDevice{.device = device_});
+    return std::make_shared<engine::Operation>(
+        std::move(request), in, out, rows, std::move(splits),
+        engine::Operation::OnDevice{.device = device_, .ready_event = ready});
   }
-  Asked AskSum(const void* in, void* out, uint64_t floats) {
-    return Ask({"x", engine::Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", floats, 1, 1}, in, out);
+  Asked AskSum(const void* in, void* out, uint64_t floats, const void* ready = nullptr) {
+    return Ask({"x", engine::Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", floats, 1, 1}, in, out, 0,
+               {}, ready);
   }
   // Until its result is in place.
   Status Run(const Asked& operation, int root = -1) {
+    engine::Retained result;
+    if (Status s = Execute(operation, &result, root); !s.ok()) return s;
+    return Publish(operation, result);
+  }
+  // The two halves of it, and what may lie between them: rank 0 hands its result over.
+  Status Execute(const Asked& operation, engine::Retained* result, int root = -1) {
     engine::PendingTable pending;
     pending.Add(operation);
     engine::Response response = engine::Response::Of({operation->request});
     response.roots = {root};
-    engine::Retained result;
-    if (Status s = backend_.Execute(response, pending, &result); !s.ok()) return s;
-    if (response.needs_confirmation()) {
-      if (Status s = backend_.Confirm(); !s.ok()) return s;
+    if (Status s = backend_.Execute(response, pending, result); !s.ok()) return s;
+    return response.needs_confirmation() ? backend_.Confirm() : Status();
+  }
+  Status HandOver(const engine::Retained& held, engine::Retained* handed) {
+    *handed = {held.response, {}};
+    for (const engine::Part& part : held.parts) {
+      handed->parts.push_back({nullptr, part.bytes, part.rows_by_rank});
     }
+    return backend_.HandOver(0, rank() == 0 ? &held : nullptr, handed);
+  }
+  Status Publish(const Asked& operation, const engine::Retained& result) {
+    engine::PendingTable pending;
+    pending.Add(operation);
     (void)backend_.Publish(result, &pending);
     return operation->status();
   }
