@@ -123,7 +123,6 @@ bool NcclBackend::Revoke(const std::vector<NcclGroup*>& groups) {
 }
 
 void NcclBackend::ForgetSet(int32_t process_set) {
-  if (ProcessExits()) return;  // the end of the view leaks its communicator
   Ended aborts;
   if (!ranks_.Forget(process_set, &aborts).ok() || !aborts) return;
   EndsToo(std::move(aborts));

@@ -65,18 +65,23 @@ class Drill {
  private:
   Status Work(TestWorker& w) {
     int own = 0;
+    std::vector<int> sets;
     for (int first : {0, 1}) {  // {0, 2} and {1, 3}
       Request add{engine::kAddSetName, Kind::kAddSet};
       add.members = {engine::TestWorld::NameOf(first), engine::TestWorld::NameOf(first + 2)};
       const auto added = w.Ask(std::move(add), nullptr, nullptr);
       if (Status s = Await(added); !s.ok()) return s;
       if (w.id % 2 == first) own = added->process_set;
+      sets.push_back(added->process_set);
     }
     for (int step = 0; step < 2; ++step) {
       Outcome outcome;
       if (Status s = Step(w, own, &outcome); !s.ok()) return s;
       std::lock_guard lock(gpus.world.mu);
       outcomes[w.id].push_back(outcome);
+    }
+    for (int set : sets) {
+      if (Status s = engine::RemoveSet(w, set); !s.ok()) return s;
     }
     return {};
   }

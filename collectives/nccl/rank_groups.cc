@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectives/nccl/process_exit.h"
+
 namespace ringmaster::nccl {
 
 RankGroups::RankGroups(Gpu gpu, WaitLimits limits) : gpu_(std::move(gpu)), limits_(limits) {
@@ -49,7 +51,7 @@ Status RankGroups::Forget(int32_t process_set, Ended* aborts) {
   if (Status s = set->second.host->Barrier(); !s.ok()) return s;
   std::vector<GivenUp> given_up;
   set->second.group->GiveUp(&given_up);
-  if (!given_up.empty()) *aborts = StartAborts(gpu_, given_up);
+  if (!given_up.empty() && !ProcessExits()) *aborts = StartAborts(gpu_, given_up);
   sets_.erase(set);
   return {};
 }

@@ -38,8 +38,8 @@ class RankGroups {
   // The group that runs this operation; null: this rank isn't in it.
   Status Choose(const engine::Response& response, RankGroup** out);
   // The process set is removed: all its ranks call it, after the same operation. *aborts, if it is
-  // set, tells how its communicator ends. An error: the view is over, and the communicator is given
-  // up with the others.
+  // set, tells how its communicator ends (at the exit of the process it is leaked). An error: the
+  // view is over, and the communicator is given up with the others.
   Status Forget(int32_t process_set, Ended* aborts);
   // Leaves all communicators to the end of the process.
   void Leak();
