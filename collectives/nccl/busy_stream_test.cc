@@ -71,6 +71,8 @@ class BusyStreams : public testing::TestWithParam<int> {
     const Patience longer(2 * kQuiet, {});
     EXPECT_EQ(longer.Await("the users' work", [] { return std::optional<Status>(); }).code(),
               RM_ERR_TIMEOUT);
+    gpus.world.Stop({0, 1});  // is answered, whatever they wait for
+    gpus.world.Install({0, 1}, "Repair");
     for (BusyStream& stream : busy) stream.Go();
     for (int id : {0, 1}) {
       const Status status = Await(asked[id]);

@@ -80,7 +80,7 @@ void NcclBackend::EndWhatRuns() {
   for (NcclGroup* group : groups) {
     if (group != ranks_.world() || !keep) group->GiveUp(&given_up);
   }
-  EndsToo(StartAborts(gpu_, given_up));
+  aborted_ = Both(std::move(aborted_), StartAborts(gpu_, given_up));
   const Patience patience(limits_.quiet, {});
   const Status ended = patience.Await("the GPU's work", [&] { return stream_.Ended(); });
   if (ended.code() == RM_ERR_TIMEOUT) broken_ = ended.message() + ": a kernel hangs on it";
@@ -93,13 +93,6 @@ void NcclBackend::Leak() {
   buffers_.Abandon();
   stream_.Leak();
   broken_ = "the process ends";
-}
-
-void NcclBackend::EndsToo(Ended aborts) {
-  aborted_ = [before = std::move(aborted_), aborts = std::move(aborts)] {
-    const auto earlier = before ? before() : Status();
-    return earlier && earlier->ok() ? aborts() : earlier;
-  };
 }
 
 Status NcclBackend::AwaitAborted(const Patience& patience) {
@@ -125,7 +118,7 @@ bool NcclBackend::Revoke(const std::vector<NcclGroup*>& groups) {
 void NcclBackend::ForgetSet(int32_t process_set) {
   Ended aborts;
   if (!ranks_.Forget(process_set, &aborts).ok() || !aborts) return;
-  EndsToo(std::move(aborts));
+  aborted_ = Both(std::move(aborted_), std::move(aborts));
   (void)AwaitAborted(Patience(limits_.quiet, view_.Asker()));
 }
 

@@ -71,8 +71,6 @@ class NcclBackend : public engine::Backend {
   void EndWhatRuns();
   // Leaves everything on the device to the end of the process.
   void Leak();
-  // These aborts are under way: AwaitAborted() waits for them, too.
-  void EndsToo(Ended aborts);
   // Waits for the aborts that are under way. When nothing of ours runs on the device they may still
   // take as long as the user's work, for which the device waits before it frees their memory. Until
   // then no other communicator is made, because that takes memory. An error other than that of the

@@ -34,14 +34,22 @@ Status NcclGroup::Connect(Communicator* host, int device, int* failed, const Pat
     return {};
   }
   // So that the next view doesn't try to use what is left.
-  (void)AbortOwn(Patience(limits_.quiet, {}));
+  if (link_ != nullptr) (void)AbortOwn(Patience(limits_.quiet, {}));
   return status;
 }
 
 Status NcclGroup::AbortOwn(const Patience& patience) {
   std::vector<GivenUp> own;
   GiveUp(&own);
-  return AbortAll(gpu_, own, patience);
+  return Abort(own, patience);
+}
+
+Status NcclGroup::Abort(const std::vector<GivenUp>& comms, const Patience& patience) {
+  if (!comms.empty()) aborted_ = Both(std::move(aborted_), StartAborts(gpu_, comms));
+  if (!aborted_) return {};
+  const Status ended = AwaitAborts(aborted_, patience);
+  if (ended.code() != RM_ERR_TIMEOUT && ended.code() != RM_ERR_EPOCH_MOVED) aborted_ = {};
+  return ended;
 }
 
 Status NcclGroup::Exchange(Communicator* host, int* failed, ConnectPlan* plan) {
@@ -78,7 +86,7 @@ Status NcclGroup::Shrink(const ConnectPlan& plan, const Patience& patience,
     status = parent->Shrink(plan.excluded, flags, patience, &link_);
   }
   // The parent is aborted and never destroyed: to destroy it would wait for ranks that are gone.
-  const Status given_up = AbortAll(gpu_, {*parent->Release()}, Patience(limits_.collective, over));
+  const Status given_up = Abort({*parent->Release()}, Patience(limits_.collective, over));
   return status.ok() ? given_up : status;
 }
 

@@ -58,14 +58,17 @@ class NcclGroup {
   Status Exchange(Communicator* host, int* failed, ConnectPlan* plan);
   Status Shrink(const ConnectPlan& plan, const Patience& patience, const Patience::Over& over);
   Status Init(Communicator* host, int device, const Patience::Over& over);
-  // `patience`: the end of the view may end it, and then the abort goes on by itself.
+  // Aborts link_, or these, and waits for all aborts of this group. The end of the view may end the
+  // wait; the next call waits on.
   Status AbortOwn(const Patience& patience);
+  Status Abort(const std::vector<GivenUp>& comms, const Patience& patience);
 
   const Gpu gpu_;
   const WaitLimits limits_;
   std::unique_ptr<NcclLink> link_;  // of this view if by_ is kNccl, else of an earlier one
   By by_ = By::kNothing;            // kNothing: the ranks are not connected yet
   int faults_ = 0;                  // views since link_ was made that came by a fault
+  Ended aborted_;  // of communicators that were given up while connecting; empty: all have ended
   std::string why_on_host_;
 };
 

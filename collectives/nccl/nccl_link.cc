@@ -180,6 +180,14 @@ Status AwaitAborts(const Ended& aborts, const Patience& patience) {
   return patience.Await(std::string("NCCL: ") + kGivingUp, aborts);
 }
 
+Ended Both(Ended first, Ended second) {
+  if (!first) return second;
+  return [first = std::move(first), second = std::move(second)] {
+    const auto earlier = first();
+    return earlier && earlier->ok() ? second() : earlier;
+  };
+}
+
 Status AbortAll(const Gpu& gpu, const std::vector<GivenUp>& comms, const Patience& patience) {
   return AwaitAborts(StartAborts(gpu, comms), patience);
 }

@@ -88,7 +88,9 @@ Ended StartAborts(const Gpu& gpu, const std::vector<GivenUp>& comms);
 // RM_ERR_TIMEOUT, RM_ERR_EPOCH_MOVED: the patience has ended first, and the aborts go on. Another
 // error is NCCL's: a kernel of one of them may still run.
 Status AwaitAborts(const Ended& aborts, const Patience& patience);
-// Both.
+// Ends when both have ended, with the first error. `first` may be empty.
+Ended Both(Ended first, Ended second);
+// Starts and awaits them.
 Status AbortAll(const Gpu& gpu, const std::vector<GivenUp>& comms, const Patience& patience);
 
 }  // namespace ringmaster::nccl
