@@ -23,6 +23,8 @@ v1::OperatorNotice ToProto(const planner::Notice& notice) {
   } else if (const auto* recover = std::get_if<planner::RecoverNotice>(&notice)) {
     out.mutable_recover()->set_lineage(recover->lineage);
     out.mutable_recover()->set_fresh_workers(recover->fresh_workers);
+  } else if (const auto* wanted = std::get_if<planner::ViewWantedNotice>(&notice)) {
+    out.mutable_view_wanted()->set_epoch(wanted->epoch);
   }
   return out;
 }

@@ -145,8 +145,12 @@ struct RecoverNotice {
   bool fresh_workers = false;
   friend bool operator==(const RecoverNotice&, const RecoverNotice&) = default;
 };
+struct ViewWantedNotice {
+  membership::Epoch epoch = 0;
+  friend bool operator==(const ViewWantedNotice&, const ViewWantedNotice&) = default;
+};
 using Notice = std::variant<ViewDecidedNotice, DrainNotice, PodsGoneNotice, TargetNotice,
-                            FinishNotice, RecoverNotice>;
+                            FinishNotice, RecoverNotice, ViewWantedNotice>;
 
 inline Uids UidsOf(std::vector<std::string> uids) {
   return std::make_shared<const std::vector<std::string>>(std::move(uids));

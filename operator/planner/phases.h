@@ -119,6 +119,9 @@ membership::ViewPtr BootstrapOf(const Snapshot& in, const JobState& state, const
                                 DecisionDraft& out, std::uint64_t lineage);
 void NotifySidecars(const Snapshot& in, const JobState& state, const PodSets& pods,
                     DecisionDraft& out);
+// Of a view its coordinator alone reports more than the epoch. Where it can't, another sidecar is
+// asked.
+void AskForView(const Snapshot& in, DecisionDraft& out);
 // All pods go: their sidecars hear of each other that they do, so that the workers leave together
 // at the next step boundary instead of waiting for a view without them, which nobody is left to
 // decide.

@@ -145,6 +145,12 @@ struct SidecarFacts : job::Registration {
   std::optional<Time> step_awaited_since;
 };
 
+// The newest view of which a sidecar has told the epoch: it is the one that it has installed.
+struct ToldView {
+  membership::Epoch epoch = 0;  // 0: none
+  Time since;                   // when this operator first heard of it
+};
+
 class SnapshotIndex;
 
 struct Snapshot {
@@ -157,6 +163,8 @@ struct Snapshot {
   std::vector<SidecarFacts> sidecars;
   std::vector<job::WorkerExit> exits;  // exits that the status doesn't count yet
   membership::ViewPtr view;  // the newest known one, from the record or a sidecar; null: none
+  // Newer than `view` if its coordinator has not reported it.
+  ToldView told_view;
   // When this operator first saw `view`.
   Time view_since;
   // When this operator first saw the job, if another operator has begun it; else long ago. Sidecars

@@ -183,7 +183,7 @@ membership::ViewPtr BootstrapOf(const Snapshot& in, const JobState& state, const
 
 void MakeView(const Snapshot& in, const JobState& state, const PodSets& pods, DecisionDraft& out) {
   // Once a first view may have been written, no second one is made: pods may train in the first.
-  const bool begun = in.job.status.epoch != 0 || in.lineage != 0;
+  const bool begun = in.job.status.epoch != 0 || in.lineage != 0 || in.told_view.epoch != 0;
   if (state.finishing || in.view != nullptr || begun) return;
   out.first_view = BootstrapOf(in, state, pods, out, 1);
 }
@@ -216,6 +216,7 @@ void NotifySidecars(const Snapshot& in, const JobState& state, const PodSets& po
   NotifyView(in, notices);
   NotifyDrains(in, pods, notices);
   NotifyGone(in, notices);
+  AskForView(in, out);
 }
 
 }  // namespace ringmaster::planner
