@@ -16,7 +16,9 @@ v1::OperatorNotice ToProto(const planner::Notice& notice) {
     out.mutable_drain()->set_reason(drain->reason);
     out.mutable_drain()->set_deadline_unix_ms(drain->deadline_unix_ms);
   } else if (const auto* target = std::get_if<planner::TargetNotice>(&notice)) {
-    out.mutable_target()->set_min_pods(target->min_pods);
+    out.mutable_target()->set_min_pods(target->sizes.least);
+    for (const std::uint32_t pods : target->sizes.allowed)
+      out.mutable_target()->add_allowed_pods(pods);
     out.mutable_target()->set_expected_pods(target->expected_pods);
   } else if (const auto* finish = std::get_if<planner::FinishNotice>(&notice)) {
     out.mutable_finish()->set_reason(finish->reason);

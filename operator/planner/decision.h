@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/membership/sizes.h"
 #include "common/membership/view.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/time.h"
@@ -132,7 +133,7 @@ struct PodsGoneNotice {
   }
 };
 struct TargetNotice {
-  std::uint32_t min_pods = 0;
+  membership::Sizes sizes;
   std::uint32_t expected_pods = 0;
   friend bool operator==(const TargetNotice&, const TargetNotice&) = default;
 };

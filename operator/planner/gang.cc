@@ -52,11 +52,6 @@ bool IsAllowed(const Snapshot& in, int pods) {
   return sizes.empty() || std::find(sizes.begin(), sizes.end(), pods) != sizes.end();
 }
 
-const char* LeastName(const Snapshot& in) {
-  return LeastTogether(in) == in.job.spec.elastic_policy.min_replicas ? "minReplicas"
-                                                                      : "the least of allowedSizes";
-}
-
 // The job has stood in line since its pods were first wanted, or since it had to give back what it
 // had.
 Time InLineSince(const Snapshot& in) {
@@ -229,6 +224,11 @@ void TakeBack(const LetStartPods& started, PodSets& pods, DecisionDraft& out) {
 }  // namespace
 
 int LeastTogether(const Snapshot& in) { return in.job.LeastPods(); }
+
+const char* LeastName(const Snapshot& in) {
+  return LeastTogether(in) == in.job.spec.elastic_policy.min_replicas ? "minReplicas"
+                                                                      : "the least of allowedSizes";
+}
 
 bool GiveBack(const Snapshot& in, const JobState& state, PodSets& pods, DecisionDraft& out) {
   if (!in.gang_fit || state.finishing || HasMembers(in)) return false;

@@ -89,6 +89,8 @@ std::string FewerByQueue(const Snapshot& in);
 bool GiveBack(const Snapshot& in, const JobState& state, PodSets& pods, DecisionDraft& out);
 // With fewer pods than this the job is not let start: minReplicas, or the allowed size above it.
 int LeastTogether(const Snapshot& in);
+// The name of the setting that says so.
+const char* LeastName(const Snapshot& in);
 void Admit(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out);
 // As many of the gated pods as the job needs to start stand Pending from now on, if it may call for
 // nodes.
@@ -117,6 +119,11 @@ void RecoverFromQuorumLoss(const Snapshot& in, JobState& state, const PodSets& p
 // have been in no view. Null: not enough of them yet.
 membership::ViewPtr BootstrapOf(const Snapshot& in, const JobState& state, const PodSets& pods,
                                 DecisionDraft& out, std::uint64_t lineage);
+// In how many pods the job may train.
+membership::Sizes SizesOf(const Snapshot& in);
+// The view is held because its number of pods isn't allowed: so many of them are about to go on; 0:
+// that isn't so.
+std::size_t GoesOnWith(const Snapshot& in);
 void NotifySidecars(const Snapshot& in, const JobState& state, const PodSets& pods,
                     DecisionDraft& out);
 // Of a view its coordinator alone reports more than the epoch. Where it can't, another sidecar is

@@ -155,6 +155,21 @@ void WriteAddresses(const Snapshot& in, DecisionDraft& out) {
 
 }  // namespace
 
+membership::Sizes SizesOf(const Snapshot& in) {
+  const api::ElasticPolicy& elastic = in.job.spec.elastic_policy;
+  membership::Sizes sizes{static_cast<std::uint32_t>(elastic.min_replicas), {}};
+  for (const int pods : elastic.allowed_sizes) {
+    sizes.allowed.push_back(static_cast<std::uint32_t>(pods));
+  }
+  std::sort(sizes.allowed.begin(), sizes.allowed.end());
+  return sizes;
+}
+
+std::size_t GoesOnWith(const Snapshot& in) {
+  if (in.view == nullptr || in.view->train) return 0;
+  return SizesOf(in).ShrinksTo(in.view->pods.size());
+}
+
 membership::ViewPtr BootstrapOf(const Snapshot& in, const JobState& state, const PodSets& pods,
                                 DecisionDraft& out, std::uint64_t lineage) {
   const bool again = lineage > 1;
@@ -209,9 +224,7 @@ void NotifySidecars(const Snapshot& in, const JobState& state, const PodSets& po
                     DecisionDraft& out) {
   Notices notices(in, out);
   WriteAddresses(in, out);
-  const int min = in.job.spec.elastic_policy.min_replicas;
-  notices.All(
-      TargetNotice{static_cast<std::uint32_t>(min), static_cast<std::uint32_t>(state.wanted)});
+  notices.All(TargetNotice{SizesOf(in), static_cast<std::uint32_t>(state.wanted)});
   if (state.finishing) return notices.All(FinishNotice{"all ranks agreed to end"});
   NotifyView(in, notices);
   NotifyDrains(in, pods, notices);

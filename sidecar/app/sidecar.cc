@@ -275,8 +275,8 @@ class SidecarImpl final : public Sidecar {
     callbacks.on_pod_gone = [this](const std::string& pod, const std::string& reason) {
       Do([&] { agent_->peers().OnSuspect(pod, reason); });
     };
-    callbacks.on_target = [this](uint32_t min_pods, uint32_t expected) {
-      Do([&] { agent_->orders().OnTarget(min_pods, expected); });
+    callbacks.on_target = [this](const membership::Sizes& sizes, uint32_t expected) {
+      Do([&] { agent_->orders().OnTarget(sizes, expected); });
     };
     callbacks.on_finish = [this](const std::string& reason) {
       Do([&] { agent_->orders().OnFinish(reason); });

@@ -17,6 +17,13 @@ constexpr size_t kMaxCarried = 1000;
 constexpr size_t kMaxMissed = 64;
 constexpr size_t kMaxTold = 32;
 
+membership::Sizes SizesIn(const v1::Target& target) {
+  membership::Sizes sizes{target.min_pods(),
+                          {target.allowed_pods().begin(), target.allowed_pods().end()}};
+  std::sort(sizes.allowed.begin(), sizes.allowed.end());
+  return sizes;
+}
+
 }  // namespace
 
 void OperatorSession::SetReadiness(const ReadinessInfo& info) {
@@ -180,7 +187,7 @@ void OperatorSession::Dispatch(const v1::OperatorNotice& notice) {
     case v1::OperatorNotice::kPodGone:
       return callbacks_.on_pod_gone(notice.pod_gone().pod_uid(), notice.pod_gone().reason());
     case v1::OperatorNotice::kTarget:
-      return callbacks_.on_target(notice.target().min_pods(), notice.target().expected_pods());
+      return callbacks_.on_target(SizesIn(notice.target()), notice.target().expected_pods());
     case v1::OperatorNotice::kFinish:
       return callbacks_.on_finish(notice.finish().reason());
     case v1::OperatorNotice::kRecover:
