@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "collectives/elastic/library.h"
+#include "collectives/elastic/prepared_group.h"
 #include "collectives/elastic/request_reader.h"
 
 namespace {
@@ -15,6 +16,8 @@ using ringmaster::elastic::Deadline;
 using ringmaster::elastic::Guarded;
 using ringmaster::elastic::Library;
 using ringmaster::elastic::NotInitialised;
+using ringmaster::elastic::PreparedGroup;
+using ringmaster::elastic::ReadPrepared;
 using ringmaster::elastic::ReadRequests;
 using ringmaster::elastic::TrainingProcess;
 using ringmaster::engine::Kind;
@@ -58,6 +61,32 @@ Status Submit(const rm_request* requests, size_t n, rm_handle* handles) {
   Operations operations;
   if (Status s = ReadRequests(requests, n, asker, &operations); !s.ok()) return s;
   return worker == nullptr ? NotInitialised() : Enqueue(worker.get(), operations, handles);
+}
+
+Status Prepare(const char* name, const rm_request* requests, size_t n, rm_group* group) {
+  if (group == nullptr) return {RM_ERR_INVALID, "group is null"};
+  *group = 0;
+  const auto prepared = std::make_shared<PreparedGroup>();
+  if (Status s = ReadPrepared(name, requests, n, prepared.get()); !s.ok()) return s;
+  *group = Library::Get().groups.Add(prepared);
+  return {};
+}
+
+Status SubmitGroup(rm_group group, const void* ready_event, rm_handle* handle) {
+  if (handle == nullptr) return {RM_ERR_INVALID, "handle is null"};
+  *handle = 0;
+  const auto prepared = Library::Get().groups.Find(group);
+  if (prepared == nullptr) {
+    return {RM_ERR_INVALID, "group " + std::to_string(group) +
+                                " is unknown: it was never prepared, or has been freed"};
+  }
+  if (!prepared->request.on_gpu && ready_event != nullptr) {
+    return {RM_ERR_INVALID, "prepared group '" + prepared->request.name +
+                                "': ready_event must be NULL, it lies in the host's memory"};
+  }
+  const auto worker = CurrentWorker();
+  if (worker == nullptr) return NotInitialised();
+  return Enqueue(worker.get(), {prepared->Ask(ready_event)}, handle);
 }
 
 // A request for a tensor. If `tensor` is null the request has no shape, and ReadRequests refuses
@@ -111,6 +140,18 @@ extern "C" {
 
 rm_status rm_submit(const rm_request* requests, size_t n, rm_handle* handles) {
   return Guarded([&] { return Submit(requests, n, handles); });
+}
+
+rm_status rm_prepare(const char* name, const rm_request* requests, size_t n, rm_group* group) {
+  return Guarded([&] { return Prepare(name, requests, n, group); });
+}
+
+rm_status rm_submit_group(rm_group group, const void* ready_event, rm_handle* handle) {
+  return Guarded([&] { return SubmitGroup(group, ready_event, handle); });
+}
+
+void rm_free_group(rm_group group) {
+  if (!fork_guard::InChild()) Library::Get().groups.Release(group);
 }
 
 rm_status rm_allreduce_async(const char* name, const void* in, void* out, size_t count,

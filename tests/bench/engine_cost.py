@@ -4,8 +4,8 @@
 usage: tests/bench/engine_cost.py [--build DIR] [--ranks 2,4,8] [--rounds N] [--seconds S] [--library FILE ...] [PART ...]
 
 Parts (default: all): `forms` (a named allreduce in == out and in != out beside the communicator's operation of the same form), `together` (four buckets of
-16 MiB that are ready together), `sets` (an allreduce in process sets of half the ranks, both at once), `group` (100 tensors of 1 KiB), `memory` (a
-DistributedOptimizer's, over the gradients' bytes), `hidden` (how much of the communication backward does not hide). With several --library (other builds'
+16 MiB that are ready together), `sets` (an allreduce in process sets of half the ranks, both at once), `group` (100 tensors of 1 KiB), `prepared` (the same,
+prepared once, beside one tensor of 100 KiB), `memory` (a DistributedOptimizer's, over the gradients' bytes), `hidden` (how much of the communication backward does not hide). With several --library (other builds'
 libringmaster.so) each gives a row, and they take turns. Prints Markdown, and the machine's load: figures of a busy machine are no figures.
 """
 
@@ -26,7 +26,7 @@ import fake_sidecar  # noqa: E402
 RANKS_PROGRAM = pathlib.Path(__file__).with_name("engine_ranks.py")
 SIZES = [1 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
 PATIENCE = 300
-PARTS = ("forms", "together", "sets", "group", "memory", "hidden")
+PARTS = ("forms", "together", "sets", "group", "prepared", "memory", "hidden")
 
 
 class Ranks:
@@ -126,6 +126,14 @@ def sets(jobs, ranks, given):
 def group(jobs, ranks, given):
     found = in_turns(jobs, given.rounds, lambda job: job.measure("group", size=1024, tensors=100, repeats=200))
     listed("%d ranks, 100 tensors of 1 KiB as a group" % ranks, found, "us")
+
+
+def prepared(jobs, ranks, given):
+    for name, job in jobs.items():
+        taken = [job.measure("prepared", size=1024, tensors=100, repeats=500) for _ in range(given.rounds)]
+        least, median, one_least, one_median = (statistics.median(column) for column in zip(*taken))
+        print("| %d ranks, 100 tensors of 1 KiB, prepared | %s | %.1f us (least %.1f); one tensor of 100 KiB in the same run: %.1f us (least %.1f), ratio %.2f |"
+              % (ranks, name, median, least, one_median, one_least, median / one_median), flush=True)
 
 
 def memory(jobs, ranks, given):
