@@ -329,9 +329,6 @@ Status CopyRequests(const rm_request* requests, size_t n, std::vector<rm_request
 // What one reduction of several tensors can't do, or a field in which they differ; empty if it is
 // possible.
 std::string WhyNotOne(const rm_request& first, const rm_request& request) {
-  if (request.kind != RM_ALLREDUCE) {
-    return "kind is " + std::to_string(request.kind) + ", and only allreduces can be prepared";
-  }
   if (request.op == RM_ADASUM) return "op is adasum, which weighs each tensor by itself";
   if (request.ready_event != nullptr) {
     return "ready_event must be NULL: it is given with each rm_submit_group";
@@ -398,11 +395,15 @@ Status ReadPrepared(const char* name, const rm_request* requests, size_t n, Prep
   uint64_t count = 0;
   std::string shapes;
   for (size_t i = 0; i < n; ++i) {
-    if (const std::string why = WhyNotOne(given[0], given[i]); !why.empty())
-      return Invalid(at(i) + why);
+    if (given[i].kind != RM_ALLREDUCE) {
+      return Invalid(at(i) + "kind is " + std::to_string(given[i].kind) +
+                     ", and only allreduces can be prepared");
+    }
     given[i].name = name;
     Reader reader(given[i], nobody);
     if (Status s = reader.Read(); !s.ok()) return {s.code(), at(i) + s.message()};
+    if (const std::string why = WhyNotOne(given[0], given[i]); !why.empty())
+      return Invalid(at(i) + why);
     const std::shared_ptr<Operation> one = reader.Take({});
     if (i == 0) group->request = one->request;
     if (one->request.count > SIZE_MAX / 2 / element::Size(given[i].dtype) - count)

@@ -27,7 +27,7 @@ class PreparedAllreduce:
         self._name, self._process_set = name, process_set
         self._scaled = dict(op=op, prescale=float(prescale), postscale=float(postscale))
         self._places = [_place_of(tensor, index) for index, tensor in enumerate(self._tensors)]
-        self._addresses = _addresses_of(self._tensors)
+        self._memory = _memory_of(self._tensors)
         self._device = devices.number_of(self._tensors[0])
         self._describe()
 
@@ -56,7 +56,7 @@ class PreparedAllreduce:
         if self._group.value:
             _core.library().rm_free_group(self._group)
             self._group = c_uint64()
-            self._tensors = self._addresses = None
+            self._tensors = self._memory = None
 
     def __enter__(self):
         return self
@@ -71,7 +71,7 @@ class PreparedAllreduce:
     def _start(self):
         if not self._group.value:
             raise ValueError("prepared group: has been freed")
-        if _addresses_of(self._tensors) != self._addresses:
+        if _memory_of(self._tensors) != self._memory:
             self._check()
         if self._process_set is not global_process_set and \
                 self._process_set.number() != self._number:
@@ -113,8 +113,9 @@ class PreparedAllreduce:
                 % ((index,) + place + self._places[index]))
 
 
-def _addresses_of(tensors):
-    return list(map(torch.Tensor.data_ptr, tensors))
+def _memory_of(tensors):
+    """What shows that a tensor is another one than before, at the least cost."""
+    return list(map(torch.Tensor.data_ptr, tensors)), list(map(torch.Tensor.numel, tensors))
 
 
 def _place_of(tensor, index):
