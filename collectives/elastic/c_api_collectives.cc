@@ -1,5 +1,6 @@
 // The C ABI of the collectives: requests become operations, operations have handles.
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -134,6 +135,24 @@ bool Await(const Operation& operation, TrainingProcess::Clock::time_point deadli
   return worker != nullptr ? worker->Await(operation, deadline) : operation.WaitUntil(deadline);
 }
 
+Status WaitAll(const rm_handle* handles, size_t n, double timeout_seconds) {
+  if (handles == nullptr && n > 0) return {RM_ERR_INVALID, "handles is null"};
+  const auto deadline =
+      LimitOf(timeout_seconds).value_or(TrainingProcess::Clock::time_point::max());
+  Status first;
+  // Mostly the last one is done last: whoever waits for that one first is woken once.
+  for (size_t i = n; i-- > 0;) {
+    const auto operation = Library::Get().handles.Find(handles[i]);
+    if (!operation) return {RM_ERR_INVALID, "handle " + std::to_string(handles[i]) + " is unknown"};
+    if (!Await(*operation, deadline)) {
+      return {RM_ERR_TIMEOUT,
+              "'" + operation->request.name + "' is not done before the deadline, and goes on"};
+    }
+    if (Status s = operation->status(); !s.ok()) first = std::move(s);
+  }
+  return first;
+}
+
 }  // namespace
 
 extern "C" {
@@ -265,20 +284,18 @@ int rm_poll(rm_handle handle) {
 }
 
 rm_status rm_wait(rm_handle handle, double timeout_seconds) {
-  return Guarded([&]() -> Status {
-    const auto operation = Library::Get().handles.Find(handle);
-    if (!operation) return {RM_ERR_INVALID, "handle " + std::to_string(handle) + " is unknown"};
-    if (!Await(*operation,
-               LimitOf(timeout_seconds).value_or(TrainingProcess::Clock::time_point::max()))) {
-      return {RM_ERR_TIMEOUT,
-              "'" + operation->request.name + "' is not done before the deadline, and goes on"};
-    }
-    return operation->status();
-  });
+  return rm_wait_all(&handle, 1, timeout_seconds);
 }
 
-void rm_release(rm_handle handle) {
-  if (!fork_guard::InChild()) Library::Get().handles.Release(handle);
+rm_status rm_wait_all(const rm_handle* handles, size_t n, double timeout_seconds) {
+  return Guarded([&] { return WaitAll(handles, n, timeout_seconds); });
+}
+
+void rm_release(rm_handle handle) { rm_release_all(&handle, 1); }
+
+void rm_release_all(const rm_handle* handles, size_t n) {
+  if (handles == nullptr || fork_guard::InChild()) return;
+  Library::Get().handles.Release(std::span(handles, n));
 }
 
 }  // extern "C"

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <unordered_map>
 
 #include "collectives/elastic/prepared_group.h"
@@ -28,10 +29,11 @@ class NumberTable {
     const auto found = objects_.find(number);
     return found == objects_.end() ? nullptr : found->second;
   }
-  void Release(uint64_t number) {
+  void Release(std::span<const uint64_t> numbers) {
     sync::MutexLock lock(&mu_);
-    objects_.erase(number);
+    for (uint64_t number : numbers) objects_.erase(number);
   }
+  void Release(uint64_t number) { Release(std::span(&number, 1)); }
 
  private:
   mutable sync::Mutex mu_;

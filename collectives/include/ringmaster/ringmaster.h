@@ -338,6 +338,11 @@ RM_API int rm_poll(rm_handle handle);
 RM_API rm_status rm_wait(rm_handle handle, double timeout_seconds);
 /* Frees the handle and the result that the library keeps for it. */
 RM_API void rm_release(rm_handle handle);
+/* The same for `n` handles in one call, such as those of a group. rm_wait_all returns when all are
+ * done, or with RM_ERR_TIMEOUT when one isn't at the deadline; then the first error, in the order of
+ * `handles`. */
+RM_API rm_status rm_wait_all(const rm_handle* handles, size_t n, double timeout_seconds);
+RM_API void rm_release_all(const rm_handle* handles, size_t n);
 
 /* ---- Steps, state, membership
  * ----------------------------------------------------------------------------------- */

@@ -100,6 +100,8 @@ _FUNCTIONS = {
     "rm_poll": (c_int, [c_uint64]),
     "rm_wait": (c_int, [c_uint64, c_double]),
     "rm_release": (None, [c_uint64]),
+    "rm_wait_all": (c_int, [POINTER(c_uint64), c_size_t, c_double]),
+    "rm_release_all": (None, [POINTER(c_uint64), c_size_t]),
     "rm_step_end": (c_int, [POINTER(StepInfo)]),
     "rm_state_callbacks": (c_int, [SAVE, LOAD, c_void_p]),
     "rm_report": (c_int, [c_char_p, c_double]),

@@ -28,6 +28,8 @@ class PreparedAllreduce:
         self._scaled = dict(op=op, prescale=float(prescale), postscale=float(postscale))
         self._places = [_place_of(tensor, index) for index, tensor in enumerate(self._tensors)]
         self._memory = _memory_of(self._tensors)
+        # Keep the memory that the library was told of, also where a tensor gets other memory.
+        self._kept = [tensor.detach() for tensor in self._tensors]
         self._device = devices.number_of(self._tensors[0])
         self._describe()
 
@@ -56,7 +58,7 @@ class PreparedAllreduce:
         if self._group.value:
             _core.library().rm_free_group(self._group)
             self._group = c_uint64()
-            self._tensors = self._memory = None
+            self._tensors = self._memory = self._kept = None
 
     def __enter__(self):
         return self
@@ -80,11 +82,9 @@ class PreparedAllreduce:
         if self._device:
             event = devices.event_now(self._tensors[0])
         operation = _in_flight.start("rm_submit_group", self._group,
-                                     event and event.cuda_event, buffers=(self._tensors, event))
-        return _in_flight.Handle(operation, self._finish)
-
-    def _finish(self, operation):
-        return list(operation.buffers[0])
+                                     event and event.cuda_event, buffers=(self._kept, event))
+        results = self._tensors
+        return _in_flight.Handle(operation, lambda _: list(results))
 
     def _describe(self):
         """Gives the library the addresses, and gets the number of the group."""
@@ -92,7 +92,7 @@ class PreparedAllreduce:
         self._number = self._process_set.number()
         count = len(self._tensors)
         requests = (Request * count)()
-        for index, tensor in enumerate(self._tensors):
+        for index, tensor in enumerate(self._kept):
             made = request(_library.ALLREDUCE, None, tensor, dtype_of(tensor), self._process_set,
                            output=tensor.data_ptr(), **self._scaled)
             made.ready_event = None  # given with each start()
