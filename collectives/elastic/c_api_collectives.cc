@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "collectives/elastic/library.h"
-#include "collectives/elastic/prepared_group.h"
 #include "collectives/elastic/request_reader.h"
 
 namespace {

@@ -1,14 +1,12 @@
-// A group of allreduces that was prepared once, and becomes one operation each time it is asked
-// for.
+// A group of allreduces that was prepared once (rm_prepare), and becomes one operation each time
+// it is asked for.
 //
 // Thread rule: constant after ReadPrepared().
 #pragma once
 
 #include <memory>
 
-#include "collectives/elastic/request_reader.h"
 #include "collectives/engine/operation.h"
-#include "ringmaster/ringmaster.h"
 
 namespace ringmaster::elastic {
 
@@ -22,9 +20,5 @@ struct PreparedGroup {
                                                engine::Operation::OnDevice{device, ready_event});
   }
 };
-
-// `n` requests in the layout that the caller was compiled with (ReadRequests). Their names are not
-// read.
-Status ReadPrepared(const char* name, const rm_request* requests, size_t n, PreparedGroup* group);
 
 }  // namespace ringmaster::elastic

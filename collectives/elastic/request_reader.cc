@@ -4,7 +4,6 @@
 #include <cstring>
 #include <string>
 
-#include "collectives/elastic/prepared_group.h"
 #include "collectives/element/element.h"
 #include "collectives/engine/adasum.h"
 

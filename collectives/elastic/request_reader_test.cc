@@ -6,8 +6,6 @@
 #include <functional>
 #include <limits>
 
-#include "collectives/elastic/prepared_group.h"
-
 namespace ringmaster::elastic {
 namespace {
 

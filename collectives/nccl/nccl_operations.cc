@@ -99,6 +99,9 @@ Status NcclOperations::CallsFor(const Request& request, const PendingTable& pend
   const auto operation = pending.Find(request.key());
   const auto* at = static_cast<const std::byte*>(in);  // of a rank that has joined
   const std::vector<uint64_t> counts = engine::CountsOfPieces(request.pieces);
+  // The calls may not go beyond the buffer, whatever a rank with a defect has said.
+  if (std::accumulate(counts.begin(), counts.end(), uint64_t{0}) != request.count)
+    return {RM_ERR_INTERNAL, "the tensors of '" + request.name + "' are not its elements"};
   for (size_t i = 0; i < counts.size(); ++i) {
     calls->push_back({operation == nullptr ? at : (*operation->pieces)[i].in, offset, counts[i]});
     const uint64_t bytes = counts[i] * element::Size(request.dtype);

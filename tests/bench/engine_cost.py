@@ -130,7 +130,7 @@ def group(jobs, ranks, given):
 
 def prepared(jobs, ranks, given):
     for name, job in jobs.items():
-        taken = [job.measure("prepared", size=1024, tensors=100, repeats=500) for _ in range(given.rounds)]
+        taken = [job.measure("prepared", size=1024, tensors=100, repeats=100) for _ in range(given.rounds)]
         least, median, one_least, one_median = (statistics.median(column) for column in zip(*taken))
         print("| %d ranks, 100 tensors of 1 KiB, prepared | %s | %.1f us (least %.1f); one tensor of 100 KiB in the same run: %.1f us (least %.1f), ratio %.2f |"
               % (ranks, name, median, least, one_median, one_least, median / one_median), flush=True)
