@@ -36,7 +36,7 @@ class PreparedAllreduce:
     @property
     def tensors(self):
         """The tensors, which it keeps alive."""
-        return list(self._tensors)
+        return list(self._tensors or ())
 
     def start(self):
         """Asks for the reduction and returns a Handle at once. synchronize() of it returns the
