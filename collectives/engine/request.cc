@@ -162,8 +162,8 @@ void Write(ByteWriter* out, const Request& request) {
   out->Put(request.priority);
   out->PutString(request.problem);
   out->Put(request.process_set);
-  // The shapes of pieces travel as a member, which an allreduce has none of: so a rank whose library
-  // knows of no pieces reads what follows, and takes part if it has joined.
+  // The shapes of pieces travel as a member, which an allreduce has none of: so a rank whose
+  // library knows of no pieces reads what follows, and takes part if it has joined.
   const std::vector<std::string> pieces(request.pieces.empty() ? 0 : 1, request.pieces);
   const auto& members = request.kind == Kind::kAllreduce ? pieces : request.members;
   out->Put(static_cast<uint32_t>(members.size()));
