@@ -231,13 +231,13 @@ RM_API rm_status rm_submit(const rm_request* requests, size_t n, rm_handle* hand
  * where they are until the group is freed and nothing of it is in flight, and belong to the library
  * only while it is in flight.
  *
- * rm_submit_group asks for all of them as one operation: it reads every `in` and, when the handle is
- * done, every `out` has its result, or none has and the error is that of all. in == out is allowed.
- * All ranks must have prepared the same shapes in the same order: RM_ERR_MISMATCH on every rank
- * otherwise, with the place of the first tensor that differs, counted from 0. A group can be in
- * flight once at a time (RM_ERR_INVALID), and be asked for in any number of steps: a fault, a new
- * view or rm_shutdown and rm_init change nothing of it. If its process set is removed, it fails as
- * every operation of that set. `ready_event`: for tensors on a GPU as in rm_request, for all of
+ * rm_submit_group asks for all of them as one operation: it reads every `in` and, when the handle
+ * is done, every `out` has its result, or none has and the error is that of all. in == out is
+ * allowed. All ranks must have prepared the same shapes in the same order: RM_ERR_MISMATCH on every
+ * rank otherwise, with the place of the first tensor that differs, counted from 0. A group can be
+ * in flight once at a time (RM_ERR_INVALID), and be asked for in any number of steps: a fault, a
+ * new view or rm_shutdown and rm_init change nothing of it. If its process set is removed, it fails
+ * as every operation of that set. `ready_event`: for tensors on a GPU as in rm_request, for all of
  * them; otherwise NULL. RM_ERR_INVALID: there is no such group.
  *
  * rm_free_group forgets it; what is in flight of it goes on. */
@@ -339,8 +339,8 @@ RM_API rm_status rm_wait(rm_handle handle, double timeout_seconds);
 /* Frees the handle and the result that the library keeps for it. */
 RM_API void rm_release(rm_handle handle);
 /* The same for `n` handles in one call, such as those of a group. rm_wait_all returns when all are
- * done, or with RM_ERR_TIMEOUT when one isn't at the deadline; then the first error, in the order of
- * `handles`. */
+ * done, or with RM_ERR_TIMEOUT when one isn't at the deadline; then the first error, in the order
+ * of `handles`. */
 RM_API rm_status rm_wait_all(const rm_handle* handles, size_t n, double timeout_seconds);
 RM_API void rm_release_all(const rm_handle* handles, size_t n);
 
