@@ -202,6 +202,15 @@ Status NcclBackend::CopyToHost(const Operation& operation, std::shared_ptr<Buffe
   const Patience patience(limits_.collective, view_.Asker());
   if (Status s = patience.Await("the input's event", [&] { return stream_.Ended(); }); !s.ok())
     return s;
+  if (operation.pieces != nullptr) {
+    std::byte* to = (*copy)->data();
+    for (const engine::Piece& piece : *operation.pieces) {
+      const uint64_t size = piece.count * element::Size(operation.request.dtype);
+      if (size == 0) continue;
+      if (Status s = stream_.Copy(to, piece.in, size); !s.ok()) return s;
+      to += size;
+    }
+  }
   if (operation.in == nullptr) return {};
   return stream_.Copy((*copy)->data(), operation.in, bytes);
 }
@@ -285,6 +294,15 @@ Status NcclBackend::HandOver(int holder, const Retained* held, Retained* result)
 
 Status NcclBackend::GiveOut(const Part& part, const Request& request, const std::byte* from,
                             Operation* operation, std::shared_ptr<Buffer>* gathered) {
+  if (operation->pieces != nullptr) {
+    for (const engine::Piece& piece : *operation->pieces) {
+      const uint64_t size = piece.count * element::Size(request.dtype);
+      if (size == 0) continue;
+      if (Status s = stream_.Copy(piece.out, from, size); !s.ok()) return s;
+      from += size;
+    }
+    return {};
+  }
   if (request.kind == Kind::kAllreduce || request.kind == Kind::kBroadcast) {
     return stream_.Copy(operation->out, from, request.bytes());
   }
