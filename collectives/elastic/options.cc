@@ -56,6 +56,42 @@ Status ReadBackend(const nlohmann::json& spec, BackendChoice* out) {
   return {};
 }
 
+// RINGMASTER_BACKEND: for processes without a sidecar, which have no job that could say it.
+Status ReadOwnBackend(WorkerOptions* options) {
+  constexpr char kName[] = "RINGMASTER_BACKEND";
+  options->mpi_library = Variable("RINGMASTER_MPI_LIBRARY");
+  const std::string backend = Variable(kName);
+  if (backend.empty()) return {};
+  if (!options->socket.empty()) {
+    return {RM_ERR_INVALID,
+            std::string(kName) + " is '" + backend +
+                "', allowed is none here: this process belongs to a job, whose "
+                "spec.collectives.backend counts. MPI carries collectives only in processes that "
+                "mpirun, mpiexec or srun has started"};
+  }
+  const struct {
+    const char* name;
+    BackendChoice choice;
+  } choices[] = {{"auto", BackendChoice::kAuto},
+                 {"cpu", BackendChoice::kCpu},
+                 {"nccl", BackendChoice::kNccl},
+                 {"mpi", BackendChoice::kMpi}};
+  for (const auto& [name, choice] : choices) {
+    if (backend == name) return options->backend = choice, Status();
+  }
+  return {RM_ERR_INVALID,
+          std::string(kName) + " is '" + backend + "', allowed is 'auto', 'cpu', 'nccl' or 'mpi'"};
+}
+
+// MPI has nothing to do for one process, and isn't started for it.
+void RemarkIfMpiIsIdle(WorkerOptions* options) {
+  const bool alone = options->launch.protocol == process_manager::Launch::Protocol::kNone;
+  if (options->backend != BackendChoice::kMpi || !alone) return;
+  options->remarks.push_back(
+      "RINGMASTER_BACKEND is mpi, and no launcher has started this process beside others: it is a "
+      "world of one, in which MPI has nothing to do");
+}
+
 // If the job doesn't set the field, the operator hands on its default, so the default counts as not
 // set: then Horovod's variable is followed.
 Status TakeJobsFusion(size_t bytes, WorkerOptions* options) {
@@ -209,7 +245,10 @@ Status OptionsFromEnvironment(WorkerOptions* options) {
   if (Status s = ReadFlag("RINGMASTER_SHM", &options->shared_memory); !s.ok()) return s;
   if (Status s = ReadStallLimits(&options->stall); !s.ok()) return s;
   if (Status s = ReadTuning(options); !s.ok()) return s;
-  return ReadCollectives(options);
+  if (Status s = ReadCollectives(options); !s.ok()) return s;
+  if (Status s = ReadOwnBackend(options); !s.ok()) return s;
+  RemarkIfMpiIsIdle(options);
+  return {};
 }
 
 }  // namespace ringmaster::elastic

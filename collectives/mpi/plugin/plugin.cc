@@ -1,0 +1,294 @@
+// The plug-in: calls the MPI that it is compiled against. Nothing else of the project includes
+// mpi.h, and this includes nothing of the project but plugin.h and types.h.
+
+#include "collectives/mpi/plugin/plugin.h"
+
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
+#include <vector>
+
+// MPI's handles are of different types in each implementation, so they travel in these.
+struct rm_mpi_comm {
+  MPI_Comm comm = MPI_COMM_NULL;
+};
+struct rm_mpi_request {
+  MPI_Request request = MPI_REQUEST_NULL;
+  // MPI reads these until the request is done.
+  std::vector<int> numbers;
+  // The communicator that is being made; null: none.
+  rm_mpi_comm* made = nullptr;
+};
+
+namespace {
+
+constexpr int kTypes = RM_UINT64 + 1, kOps = RM_PRODUCT + 1;
+
+rm_mpi_kernel reduce_kernel = nullptr;
+
+// A function that MPI calls has no context, so there is one for each type and reduction.
+template <int dtype, int op>
+void Reduce(void* in, void* inout, int* count, MPI_Datatype*) {
+  reduce_kernel(in, inout, static_cast<size_t>(*count), static_cast<rm_dtype>(dtype),
+                static_cast<rm_op>(op));
+}
+
+template <int... index>
+constexpr std::array<MPI_User_function*, sizeof...(index)> Functions(
+    std::integer_sequence<int, index...>) {
+  return {Reduce<index / kOps, index % kOps>...};
+}
+constexpr auto kFunctions = Functions(std::make_integer_sequence<int, kTypes * kOps>());
+
+std::array<MPI_Op, kTypes * kOps> own_ops;
+
+bool IsFloat(rm_dtype dtype) { return dtype == RM_FLOAT32 || dtype == RM_FLOAT64; }
+
+// Whether MPI's own reduction has the result that the library promises. Of halves and of bool it
+// knows nothing (the latter is a byte here), and a NaN does not always win in its minimum and
+// maximum.
+bool HasOwn(rm_dtype dtype, rm_op op) {
+  if (dtype == RM_FLOAT16 || dtype == RM_BFLOAT16 || dtype == RM_BOOL) return false;
+  return !IsFloat(dtype) || op == RM_SUM || op == RM_PRODUCT;
+}
+
+MPI_Datatype TypeOf(rm_dtype dtype, rm_op op) {
+  // Sums and products wrap, which signed integers of C do not. The bits are the same.
+  const bool wraps = op == RM_SUM || op == RM_PRODUCT;
+  switch (dtype) {
+    case RM_UINT8:
+    case RM_BOOL:
+      return MPI_UINT8_T;
+    case RM_INT8:
+      return wraps ? MPI_UINT8_T : MPI_INT8_T;
+    case RM_FLOAT16:
+    case RM_BFLOAT16:
+    case RM_UINT16:
+      return MPI_UINT16_T;
+    case RM_INT16:
+      return wraps ? MPI_UINT16_T : MPI_INT16_T;
+    case RM_UINT32:
+      return MPI_UINT32_T;
+    case RM_INT32:
+      return wraps ? MPI_UINT32_T : MPI_INT32_T;
+    case RM_UINT64:
+      return MPI_UINT64_T;
+    case RM_INT64:
+      return wraps ? MPI_UINT64_T : MPI_INT64_T;
+    case RM_FLOAT32:
+      return MPI_FLOAT;
+    case RM_FLOAT64:
+      return MPI_DOUBLE;
+    case RM_DTYPE_ANY_INT_:
+      break;
+  }
+  return MPI_BYTE;
+}
+
+MPI_Op OpOf(rm_dtype dtype, rm_op op) {
+  if (!HasOwn(dtype, op)) return own_ops[static_cast<size_t>(dtype * kOps + op)];
+  if (op == RM_PRODUCT) return MPI_PROD;
+  if (op == RM_MIN) return MPI_MIN;
+  if (op == RM_MAX) return MPI_MAX;
+  return MPI_SUM;
+}
+
+int MakeOps() {
+  for (int dtype = 0; dtype < kTypes; ++dtype) {
+    for (int op = 0; op < kOps; ++op) {
+      const size_t index = static_cast<size_t>(dtype * kOps + op);
+      own_ops[index] = MPI_OP_NULL;
+      if (HasOwn(static_cast<rm_dtype>(dtype), static_cast<rm_op>(op))) continue;
+      const int code = MPI_Op_create(kFunctions[index], 1, &own_ops[index]);
+      if (code != MPI_SUCCESS) return code;
+    }
+  }
+  return MPI_SUCCESS;
+}
+
+const char* Loaded() {
+  static char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return "";
+  return text;
+}
+
+rm_mpi_threads ThreadsOf(int level) {
+  if (level == MPI_THREAD_MULTIPLE) return RM_MPI_PARALLEL_THREADS;
+  return level == MPI_THREAD_SERIALIZED ? RM_MPI_SERIAL_THREADS : RM_MPI_ONE_THREAD;
+}
+
+int Begin(rm_mpi_kernel kernel, int* started, rm_mpi_threads* threads) {
+  int before = 0, level = 0;
+  int code = MPI_Initialized(&before);
+  if (code != MPI_SUCCESS) return code;
+  *started = before == 0;
+  code = before != 0 ? MPI_Query_thread(&level)
+                     : MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
+  if (code != MPI_SUCCESS) return code;
+  *threads = ThreadsOf(level);
+  reduce_kernel = kernel;
+  return MakeOps();
+}
+
+int Finished() {
+  int finished = 0;
+  return MPI_Finalized(&finished) != MPI_SUCCESS || finished != 0;
+}
+
+int Finish() { return MPI_Finalize(); }
+
+int Place(int* rank, int* size) {
+  const int code = MPI_Comm_rank(MPI_COMM_WORLD, rank);
+  return code != MPI_SUCCESS ? code : MPI_Comm_size(MPI_COMM_WORLD, size);
+}
+
+void Explain(int code, char* out, size_t size) {
+  char text[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) text[0] = '\0';
+  std::snprintf(out, size, "%s", text);
+}
+
+// Begins something: `call` makes the call of MPI. A request that was not begun is freed.
+template <typename Call>
+int Start(rm_mpi_request** out, std::vector<int> numbers, const Call& call) {
+  auto request = std::unique_ptr<rm_mpi_request>(new (std::nothrow) rm_mpi_request);
+  if (request == nullptr) return MPI_ERR_NO_MEM;
+  request->numbers = std::move(numbers);
+  const int code = call(request->numbers.data(), &request->request);
+  if (code == MPI_SUCCESS) *out = request.release();
+  return code;
+}
+template <typename Call>
+int Start(rm_mpi_request** out, const Call& call) {
+  return Start(out, {}, [&](const int*, MPI_Request* request) { return call(request); });
+}
+
+int DupWorld(rm_mpi_comm** comm, rm_mpi_request** request) {
+  auto made = std::unique_ptr<rm_mpi_comm>(new (std::nothrow) rm_mpi_comm);
+  if (made == nullptr) return MPI_ERR_NO_MEM;
+  const int code =
+      Start(request, [&](MPI_Request* r) { return MPI_Comm_idup(MPI_COMM_WORLD, &made->comm, r); });
+  if (code != MPI_SUCCESS) return code;
+  *comm = (*request)->made = made.release();
+  return code;
+}
+
+int Group(rm_mpi_comm* comm, const int* ranks, int count, int tag, rm_mpi_comm** out) {
+  auto made = std::unique_ptr<rm_mpi_comm>(new (std::nothrow) rm_mpi_comm);
+  if (made == nullptr) return MPI_ERR_NO_MEM;
+  MPI_Group all, some;
+  int code = MPI_Comm_group(comm->comm, &all);
+  if (code != MPI_SUCCESS) return code;
+  code = MPI_Group_incl(all, count, ranks, &some);
+  MPI_Group_free(&all);
+  if (code != MPI_SUCCESS) return code;
+  code = MPI_Comm_create_group(comm->comm, some, tag, &made->comm);
+  MPI_Group_free(&some);
+  if (code != MPI_SUCCESS) return code;
+  code = MPI_Comm_set_errhandler(made->comm, MPI_ERRORS_RETURN);
+  if (code == MPI_SUCCESS) *out = made.release();
+  return code;
+}
+
+void FreeComm(rm_mpi_comm* comm) {
+  if (Finished() == 0) MPI_Comm_free(&comm->comm);
+  delete comm;
+}
+
+int Allreduce(rm_mpi_comm* comm, const void* in, void* out, int count, rm_dtype dtype, rm_op op,
+              rm_mpi_request** request) {
+  const void* const from = in == out ? MPI_IN_PLACE : in;
+  return Start(request, [&](MPI_Request* r) {
+    return MPI_Iallreduce(from, out, count, TypeOf(dtype, op), OpOf(dtype, op), comm->comm, r);
+  });
+}
+
+int ReduceScatter(rm_mpi_comm* comm, const void* in, void* out, const int* counts, int ranks,
+                  rm_dtype dtype, rm_op op, rm_mpi_request** request) {
+  return Start(request, {counts, counts + ranks}, [&](const int* kept, MPI_Request* r) {
+    return MPI_Ireduce_scatter(in, out, kept, TypeOf(dtype, op), OpOf(dtype, op), comm->comm, r);
+  });
+}
+
+int Allgatherv(rm_mpi_comm* comm, const void* send, int send_bytes, void* recv, const int* bytes,
+               const int* at, int ranks, rm_mpi_request** request) {
+  std::vector<int> numbers(bytes, bytes + ranks);
+  numbers.insert(numbers.end(), at, at + ranks);
+  return Start(request, std::move(numbers), [&](const int* kept, MPI_Request* r) {
+    return MPI_Iallgatherv(send, send_bytes, MPI_BYTE, recv, kept, kept + ranks, MPI_BYTE,
+                           comm->comm, r);
+  });
+}
+
+int Broadcast(rm_mpi_comm* comm, void* data, int bytes, int root, rm_mpi_request** request) {
+  return Start(request, [&](MPI_Request* r) {
+    return MPI_Ibcast(data, bytes, MPI_BYTE, root, comm->comm, r);
+  });
+}
+
+int Alltoallv(rm_mpi_comm* comm, const void* send, const int* send_bytes, const int* send_at,
+              void* recv, const int* recv_bytes, const int* recv_at, int ranks,
+              rm_mpi_request** request) {
+  std::vector<int> numbers;
+  for (const int* each : {send_bytes, send_at, recv_bytes, recv_at})
+    numbers.insert(numbers.end(), each, each + ranks);
+  return Start(request, std::move(numbers), [&](const int* kept, MPI_Request* r) {
+    return MPI_Ialltoallv(send, kept, kept + ranks, MPI_BYTE, recv, kept + 2 * ranks,
+                          kept + 3 * ranks, MPI_BYTE, comm->comm, r);
+  });
+}
+
+int Barrier(rm_mpi_comm* comm, rm_mpi_request** request) {
+  return Start(request, [&](MPI_Request* r) { return MPI_Ibarrier(comm->comm, r); });
+}
+
+int Test(rm_mpi_request* request, int* done) {
+  *done = 0;
+  int code = MPI_Test(&request->request, done, MPI_STATUS_IGNORE);
+  if (*done == 0) return code;
+  // Errors of MPI_COMM_WORLD end the process, unless the script says otherwise; ours do not.
+  if (code == MPI_SUCCESS && request->made != nullptr)
+    code = MPI_Comm_set_errhandler(request->made->comm, MPI_ERRORS_RETURN);
+  delete request;
+  return code;
+}
+
+constexpr rm_mpi_plugin kPlugin = {
+    RM_MPI_PLUGIN_VERSION,
+#if defined(OPEN_MPI)
+    "Open MPI",
+#elif defined(MPICH_VERSION) || defined(I_MPI_VERSION)
+    "MPICH",
+#else
+    "",
+#endif
+    Loaded,
+    Begin,
+    Finished,
+    Finish,
+    Place,
+    Explain,
+    DupWorld,
+    Group,
+    FreeComm,
+    Allreduce,
+    ReduceScatter,
+    Allgatherv,
+    Broadcast,
+    Alltoallv,
+    Barrier,
+    Test,
+};
+
+}  // namespace
+
+const rm_mpi_plugin* rm_mpi_plugin_get(void) { return &kPlugin; }
