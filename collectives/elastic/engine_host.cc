@@ -98,9 +98,11 @@ Status EngineHost::BeginMpi(Clock::time_point deadline) {
   std::unique_ptr<mpi::MpiApi> found;
   const Status loaded = mpi::LoadMpi(files, &found);
   const std::string name = loaded.ok() ? found->loaded() : "";
-  if (Status s = AgreeOnMpi(launcher_.get(), loaded, name, deadline); !s.ok()) return s;
+  if (Status s = AgreeOnMpi(launcher_.get(), "mpi", loaded, name, deadline); !s.ok()) return s;
   mpi_ = std::make_unique<mpi::MpiWorld>(std::move(found), mpi::MpiLimits());
-  return mpi_->Begin(launcher_->rank(), launcher_->size(), deadline);
+  const Status begun = mpi_->Begin(launcher_->rank(), launcher_->size());
+  if (Status s = AgreeOnMpi(launcher_.get(), "mpi begun", begun, name, deadline); !s.ok()) return s;
+  return mpi_->Connect(deadline);
 }
 
 Status EngineHost::EnterOnlyView(engine::WorkerView view, Clock::time_point deadline) {

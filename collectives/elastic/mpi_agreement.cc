@@ -11,14 +11,15 @@ constexpr size_t kMostSaid = 400;
 
 }  // namespace
 
-Status AgreeOnMpi(process_manager::ProcessManager* manager, const Status& loaded,
-                  const std::string& name, process_manager::Clock::time_point deadline) {
+Status AgreeOnMpi(process_manager::ProcessManager* manager, const std::string& step,
+                  const Status& own, const std::string& name,
+                  process_manager::Clock::time_point deadline) {
   const std::string mine =
-      (loaded.ok() ? kHas + name : kHasNot + loaded.message()).substr(0, kMostSaid);
+      (own.ok() ? kHas + name : kHasNot + own.message()).substr(0, kMostSaid);
   std::vector<std::string> said;
-  if (Status s = manager->Exchange("mpi", mine, deadline, &said); !s.ok()) return s;
+  if (Status s = manager->Exchange(step, mine, deadline, &said); !s.ok()) return s;
   // A rank's own trouble comes first: its message is whole.
-  if (!loaded.ok()) return loaded;
+  if (!own.ok()) return own;
   for (size_t rank = 0; rank < said.size(); ++rank) {
     const std::string who = "rank " + std::to_string(rank);
     if (said[rank].empty() || said[rank].front() != kHas) {

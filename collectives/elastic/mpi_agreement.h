@@ -11,9 +11,11 @@
 
 namespace ringmaster::elastic {
 
-// `loaded`: whether this rank has loaded MPI; `name`: which. All ranks call it. RM_ERR_UNAVAILABLE
-// names a rank that has none, and why, or ranks with different MPIs.
-Status AgreeOnMpi(process_manager::ProcessManager* manager, const Status& loaded,
-                  const std::string& name, process_manager::Clock::time_point deadline);
+// `step`: what the ranks have tried; `own`: whether this rank can go on after it; `name`: its MPI.
+// All ranks call it. Returns `own` if that is an error. RM_ERR_UNAVAILABLE names a rank that can't
+// go on, and why, or ranks with different MPIs.
+Status AgreeOnMpi(process_manager::ProcessManager* manager, const std::string& step,
+                  const Status& own, const std::string& name,
+                  process_manager::Clock::time_point deadline);
 
 }  // namespace ringmaster::elastic

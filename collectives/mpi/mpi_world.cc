@@ -80,7 +80,7 @@ void KeepForEver(std::shared_ptr<void> memory) {
   kept->memory.push_back(std::move(memory));
 }
 
-Status MpiWorld::Begin(int rank, int size, Clock::time_point deadline) {
+Status MpiWorld::Begin(int rank, int size) {
   const std::string name = mpi_->loaded();
   if (mpi_->Finished()) return {RM_ERR_UNAVAILABLE, "the script has finalised MPI before init()"};
   if (const Code code = mpi_->Begin(&started_, &threads_); code != 0) {
@@ -105,6 +105,10 @@ Status MpiWorld::Begin(int rank, int size, Clock::time_point deadline) {
                                     std::to_string(rank) + " of " + std::to_string(size) +
                                     ": they don't belong together"};
   }
+  return {};
+}
+
+Status MpiWorld::Connect(Clock::time_point deadline) {
   Request request = nullptr;
   if (const Code code = mpi_->DupWorld(&all_, &request); code != 0)
     return Failed(nullptr, "MPI_Comm_idup", code);
@@ -188,10 +192,8 @@ Status MpiWorld::Group(Communicator* host, std::span<const int> ranks, Comm* out
     const Code code = mpi_->Group(all_, ranks, kTag, out);
     return code == 0 ? Status() : Failed(host, kWhat, code);
   }
-  BlockingCall call([mpi = mpi_.get(), all = all_,
-                     copy = std::vector<int>(ranks.begin(), ranks.end())](Comm* made) {
-    return mpi->Group(all, copy, kTag, made);
-  });
+  BlockingCall call([mpi = mpi_, all = all_, copy = std::vector<int>(ranks.begin(), ranks.end())](
+                        Comm* made) { return mpi->Group(all, copy, kTag, made); });
   const auto deadline = Clock::now() + limits_.connect;
   Code code = 0;
   while (!call.Await(Clock::now() + limits_.check, &code, out)) {

@@ -5,9 +5,9 @@
 // the memory. From then on the world is stuck: nothing more is begun, MPI is not finalised, and
 // memory that MPI may write is kept for ever (KeepForEver).
 //
-// Owner: elastic's EngineHost. Thread rule: Begin() and Finish() on threads of the user while the
-// engine's thread makes no calls; Await() and begun calls on the engine's. The rest is constant
-// after Begin().
+// Owner: elastic's EngineHost. Thread rule: Begin(), Connect() and Finish() on threads of the user
+// while the engine's thread makes no calls; Await() and begun calls on the engine's. The rest is
+// constant after Connect().
 #pragma once
 
 #include <atomic>
@@ -36,10 +36,12 @@ class MpiWorld {
 
   MpiWorld(std::unique_ptr<MpiApi> mpi, MpiLimits limits) : mpi_(std::move(mpi)), limits_(limits) {}
 
-  // Initialises MPI unless the script has, and makes a communicator. All ranks call it.
-  // RM_ERR_UNAVAILABLE: MPI allows no calls from the engine's thread, or numbers the ranks in
-  // another way than the launcher. RM_ERR_TIMEOUT: the others have not come by the deadline.
-  Status Begin(int rank, int size, Clock::time_point deadline);
+  // Initialises MPI unless the script has. All ranks call it. RM_ERR_UNAVAILABLE: MPI allows no
+  // calls from the engine's thread, or numbers the ranks in another way than the launcher.
+  Status Begin(int rank, int size);
+  // After Begin() on all ranks: makes the communicator that is ours alone. RM_ERR_TIMEOUT: the
+  // others have not come by the deadline.
+  Status Connect(Clock::time_point deadline);
   // Finalises MPI if Begin() has initialised it. To be called where all ranks have agreed to end.
   // Does nothing where the script has finalised MPI, or something was given up. RM_ERR_TIMEOUT:
   // the others have not come, so MPI is not finalised.
@@ -69,7 +71,8 @@ class MpiWorld {
   Status GiveUp(Status why);
   Status Failed(Communicator* host, const std::string& what, Code code);
 
-  const std::unique_ptr<MpiApi> mpi_;
+  // Shared with a call that blocks, which may outlast this.
+  const std::shared_ptr<MpiApi> mpi_;
   const MpiLimits limits_;
   bool started_ = false;  // by us
   Threads threads_ = RM_MPI_ONE_THREAD;
