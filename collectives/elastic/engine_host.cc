@@ -101,7 +101,7 @@ Status EngineHost::BeginMpi(Clock::time_point deadline) {
   if (Status s = AgreeOnMpi(launcher_.get(), "mpi", loaded, name, deadline); !s.ok()) return s;
   mpi_ = std::make_unique<mpi::MpiWorld>(std::move(found), mpi::MpiLimits());
   const Status begun = mpi_->Begin(launcher_->rank(), launcher_->size());
-  if (Status s = AgreeOnMpi(launcher_.get(), "mpi begun", begun, name, deadline); !s.ok()) return s;
+  if (Status s = AgreeOnMpi(launcher_.get(), "mpi-begun", begun, name, deadline); !s.ok()) return s;
   return mpi_->Connect(deadline);
 }
 

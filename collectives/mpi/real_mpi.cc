@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -21,6 +22,11 @@ void Kernel(const void* in, void* inout, size_t count, rm_dtype dtype, rm_op op)
   algorithms::Reduce(inout, both, count, dtype, op);
 }
 
+std::string WithSpaces(std::string text) {
+  std::replace(text.begin(), text.end(), '\t', ' ');
+  return text;
+}
+
 class RealMpi : public MpiApi {
  public:
   explicit RealMpi(const rm_mpi_plugin* plugin) : mpi_(*plugin) {}
@@ -28,7 +34,7 @@ class RealMpi : public MpiApi {
   // The first line of what it says: later ones are about how it was built.
   std::string loaded() const override {
     const std::string text = mpi_.loaded();
-    return text.substr(0, text.find_first_of("\n,"));
+    return WithSpaces(text.substr(0, text.find_first_of("\n,")));
   }
   Code Begin(bool* started, Threads* threads) override {
     int by_us = 0;
