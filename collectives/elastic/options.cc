@@ -41,14 +41,18 @@ Status ReadFlag(const char* name, bool* out) {
   return status;
 }
 
-Status ReadBackend(const nlohmann::json& spec, BackendChoice* out) {
+Status ReadBackend(const nlohmann::json& spec, WorkerOptions* options) {
   const auto backend = spec.find("backend");
-  // An operator may have accepted "Mpi" before it refused that value. Such jobs go on as they ran.
-  if (backend == spec.end() || *backend == "Auto" || *backend == "Mpi") return {};
+  if (backend == spec.end() || *backend == "Auto") return {};
   if (*backend == "Cpu") {
-    *out = BackendChoice::kCpu;
+    options->backend = BackendChoice::kCpu;
   } else if (*backend == "Nccl") {
-    *out = BackendChoice::kNccl;
+    options->backend = BackendChoice::kNccl;
+  } else if (*backend == "Mpi") {
+    // An operator may have accepted it before it refused that value. Such jobs go on as they ran.
+    options->remarks.push_back(
+        "spec.collectives.backend is Mpi, which is refused in new jobs and counts as Auto in this "
+        "one: MPI carries collectives only in processes that mpirun, mpiexec or srun has started");
   } else {
     return {RM_ERR_INVALID, "RINGMASTER_COLLECTIVES: backend is " + backend->dump() +
                                 ", allowed is \"Auto\", \"Cpu\" or \"Nccl\""};
@@ -127,7 +131,7 @@ Status ReadCollectives(WorkerOptions* options) {
     }
     options->encrypt = *encryption == "On";
   }
-  if (Status s = ReadBackend(*spec, &options->backend); !s.ok()) return s;
+  if (Status s = ReadBackend(*spec, options); !s.ok()) return s;
   const auto fusion = spec->find("fusionThresholdBytes");
   if (fusion == spec->end()) return {};
   if (!fusion->is_number_unsigned()) {

@@ -4,6 +4,14 @@
 #include <utility>
 
 namespace ringmaster::mpi {
+namespace {
+
+bool StaysOnHost(const engine::Request& request) {
+  return request.kind == engine::Kind::kTransfer ||
+         (request.kind == engine::Kind::kAllreduce && request.op == RM_ADASUM);
+}
+
+}  // namespace
 
 void MpiBackend::Install(Communicator* host, const std::vector<std::string>& workers) {
   all_.emplace(world_, host);
@@ -24,10 +32,7 @@ void MpiBackend::ForgetSet(int32_t process_set) {
 
 Status MpiBackend::Execute(const engine::Response& response, const engine::PendingTable& pending,
                            engine::Retained* result) {
-  const bool on_host = std::any_of(
-      response.requests.begin(), response.requests.end(), [](const engine::Request& request) {
-        return request.kind == engine::Kind::kAllreduce && request.op == RM_ADASUM;
-      });
+  const bool on_host = std::any_of(response.requests.begin(), response.requests.end(), StaysOnHost);
   last_ = on_host ? &on_host_ : &on_mpi_;
   Status status = last_->Execute(response, pending, result);
   if (!status.ok() && world_->stuck()) {

@@ -2,8 +2,9 @@
 // have agreed on. They agree on the host's communicator, as with every backend.
 //
 // It runs the operations of CpuBackend over a communicator of MPI, so inputs are packed, results
-// are kept and given out as there; nothing is reduced in callers' buffers. Adasum, which is made of
-// several collectives on memory that can't be kept, runs on the host's communicator.
+// are kept and given out as there; nothing is reduced in callers' buffers. Two things run on the
+// host's communicator: Adasum, which is made of several collectives on memory that can't be kept,
+// and transfers, because each pair of ranks would need a communicator of MPI, which has few.
 //
 // A world that MPI has started has one view. If a peer dies in it, what MPI has begun is given up,
 // with the memory (MpiWorld).

@@ -101,6 +101,18 @@ TEST_F(MpiBackendTest, AdasumRunsOnTheHostsCommunicator) {
   EXPECT_THAT(job_.calls(0), testing::ElementsAre("dup"));
 }
 
+TEST_F(MpiBackendTest, ATransferRunsOnTheHostsCommunicator) {
+  OnEach(world_.get(), {0, 1, 2}, [](TestWorker& w) {
+    AddSet(w, {0, 1});  // from now on idle ranks come to rounds soon
+    if (w.id == 1) return;
+    std::vector<float> data(100, w.id == 0 ? 5.0f : 0.0f);
+    const auto operation = engine::AskTransfer(w, 0, 2, "t", &data);
+    ASSERT_TRUE(Await(operation).ok()) << operation->status().message();
+    EXPECT_THAT(data, Each(5.0f));
+  });
+  EXPECT_THAT(job_.calls(0), testing::ElementsAre("dup"));
+}
+
 TEST_F(MpiBackendTest, AWorkerThatDiesInAnOperationEndsItForTheOthers) {
   job_.Hold();
   std::vector<std::vector<float>> data(kRanks, std::vector<float>(1000, 1.0f));

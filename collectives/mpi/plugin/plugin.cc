@@ -1,5 +1,7 @@
 // The plug-in: calls the MPI that it is compiled against. Nothing else of the project includes
 // mpi.h, and this includes nothing of the project but plugin.h and types.h.
+//
+// It needs nothing of C++'s library at run time: memory is malloc's, and there are no exceptions.
 
 #include "collectives/mpi/plugin/plugin.h"
 
@@ -9,27 +11,28 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <utility>
-#include <vector>
 
 // MPI's handles are of different types in each implementation, so they travel in these.
 struct rm_mpi_comm {
-  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm comm;
 };
 struct rm_mpi_request {
-  MPI_Request request = MPI_REQUEST_NULL;
-  // MPI reads these until the request is done.
-  std::vector<int> numbers;
+  MPI_Request request;
   // The communicator that is being made; null: none.
-  rm_mpi_comm* made = nullptr;
+  rm_mpi_comm* made;
+  // MPI reads them until the request is done.
+  int numbers[];
 };
 
 namespace {
 
 constexpr int kTypes = RM_UINT64 + 1, kOps = RM_PRODUCT + 1;
+
+// A request has at most so many lists of numbers, one number for each rank.
+constexpr int kMostLists = 4;
 
 rm_mpi_kernel reduce_kernel = nullptr;
 
@@ -157,51 +160,81 @@ void Explain(int code, char* out, size_t size) {
   std::snprintf(out, size, "%s", text);
 }
 
-// Begins something: `call` makes the call of MPI. A request that was not begun is freed.
+// Begins something: `call` makes the call of MPI. lists: each has `count` numbers, which are kept
+// one list after the other. A request that was not begun is freed.
 template <typename Call>
-int Start(rm_mpi_request** out, std::vector<int> numbers, const Call& call) {
-  auto request = std::unique_ptr<rm_mpi_request>(new (std::nothrow) rm_mpi_request);
-  if (request == nullptr) return MPI_ERR_NO_MEM;
-  request->numbers = std::move(numbers);
-  const int code = call(request->numbers.data(), &request->request);
-  if (code == MPI_SUCCESS) *out = request.release();
+int Start(rm_mpi_request** out, std::array<const int*, kMostLists> lists, int count,
+          const Call& call) {
+  const size_t list_bytes = static_cast<size_t>(count) * sizeof(int);
+  void* const memory = std::malloc(sizeof(rm_mpi_request) + kMostLists * list_bytes);
+  if (memory == nullptr) return MPI_ERR_NO_MEM;
+  auto* const request = static_cast<rm_mpi_request*>(memory);
+  request->request = MPI_REQUEST_NULL;
+  request->made = nullptr;
+  int* to = request->numbers;
+  for (const int* list : lists) {
+    if (list != nullptr) std::memcpy(to, list, list_bytes);
+    to += count;
+  }
+  const int code = call(request->numbers, &request->request);
+  if (code == MPI_SUCCESS) {
+    *out = request;
+  } else {
+    std::free(request);
+  }
   return code;
 }
 template <typename Call>
 int Start(rm_mpi_request** out, const Call& call) {
-  return Start(out, {}, [&](const int*, MPI_Request* request) { return call(request); });
+  return Start(out, {}, 0, [&](const int*, MPI_Request* request) { return call(request); });
+}
+
+rm_mpi_comm* NewComm() {
+  auto* const made = static_cast<rm_mpi_comm*>(std::malloc(sizeof(rm_mpi_comm)));
+  if (made != nullptr) made->comm = MPI_COMM_NULL;
+  return made;
 }
 
 int DupWorld(rm_mpi_comm** comm, rm_mpi_request** request) {
-  auto made = std::unique_ptr<rm_mpi_comm>(new (std::nothrow) rm_mpi_comm);
+  rm_mpi_comm* const made = NewComm();
   if (made == nullptr) return MPI_ERR_NO_MEM;
   const int code =
       Start(request, [&](MPI_Request* r) { return MPI_Comm_idup(MPI_COMM_WORLD, &made->comm, r); });
-  if (code != MPI_SUCCESS) return code;
-  *comm = (*request)->made = made.release();
+  if (code == MPI_SUCCESS) {
+    *comm = (*request)->made = made;
+  } else {
+    std::free(made);
+  }
   return code;
 }
 
-int Group(rm_mpi_comm* comm, const int* ranks, int count, int tag, rm_mpi_comm** out) {
-  auto made = std::unique_ptr<rm_mpi_comm>(new (std::nothrow) rm_mpi_comm);
-  if (made == nullptr) return MPI_ERR_NO_MEM;
+int MakeGroup(MPI_Comm comm, const int* ranks, int count, int tag, MPI_Comm* out) {
   MPI_Group all, some;
-  int code = MPI_Comm_group(comm->comm, &all);
+  int code = MPI_Comm_group(comm, &all);
   if (code != MPI_SUCCESS) return code;
   code = MPI_Group_incl(all, count, ranks, &some);
   MPI_Group_free(&all);
   if (code != MPI_SUCCESS) return code;
-  code = MPI_Comm_create_group(comm->comm, some, tag, &made->comm);
+  code = MPI_Comm_create_group(comm, some, tag, out);
   MPI_Group_free(&some);
-  if (code != MPI_SUCCESS) return code;
-  code = MPI_Comm_set_errhandler(made->comm, MPI_ERRORS_RETURN);
-  if (code == MPI_SUCCESS) *out = made.release();
+  return code != MPI_SUCCESS ? code : MPI_Comm_set_errhandler(*out, MPI_ERRORS_RETURN);
+}
+
+int Group(rm_mpi_comm* comm, const int* ranks, int count, int tag, rm_mpi_comm** out) {
+  rm_mpi_comm* const made = NewComm();
+  if (made == nullptr) return MPI_ERR_NO_MEM;
+  const int code = MakeGroup(comm->comm, ranks, count, tag, &made->comm);
+  if (code == MPI_SUCCESS) {
+    *out = made;
+  } else {
+    std::free(made);
+  }
   return code;
 }
 
 void FreeComm(rm_mpi_comm* comm) {
   if (Finished() == 0) MPI_Comm_free(&comm->comm);
-  delete comm;
+  std::free(comm);
 }
 
 int Allreduce(rm_mpi_comm* comm, const void* in, void* out, int count, rm_dtype dtype, rm_op op,
@@ -214,16 +247,14 @@ int Allreduce(rm_mpi_comm* comm, const void* in, void* out, int count, rm_dtype 
 
 int ReduceScatter(rm_mpi_comm* comm, const void* in, void* out, const int* counts, int ranks,
                   rm_dtype dtype, rm_op op, rm_mpi_request** request) {
-  return Start(request, {counts, counts + ranks}, [&](const int* kept, MPI_Request* r) {
+  return Start(request, {counts}, ranks, [&](const int* kept, MPI_Request* r) {
     return MPI_Ireduce_scatter(in, out, kept, TypeOf(dtype, op), OpOf(dtype, op), comm->comm, r);
   });
 }
 
 int Allgatherv(rm_mpi_comm* comm, const void* send, int send_bytes, void* recv, const int* bytes,
                const int* at, int ranks, rm_mpi_request** request) {
-  std::vector<int> numbers(bytes, bytes + ranks);
-  numbers.insert(numbers.end(), at, at + ranks);
-  return Start(request, std::move(numbers), [&](const int* kept, MPI_Request* r) {
+  return Start(request, {bytes, at}, ranks, [&](const int* kept, MPI_Request* r) {
     return MPI_Iallgatherv(send, send_bytes, MPI_BYTE, recv, kept, kept + ranks, MPI_BYTE,
                            comm->comm, r);
   });
@@ -238,13 +269,11 @@ int Broadcast(rm_mpi_comm* comm, void* data, int bytes, int root, rm_mpi_request
 int Alltoallv(rm_mpi_comm* comm, const void* send, const int* send_bytes, const int* send_at,
               void* recv, const int* recv_bytes, const int* recv_at, int ranks,
               rm_mpi_request** request) {
-  std::vector<int> numbers;
-  for (const int* each : {send_bytes, send_at, recv_bytes, recv_at})
-    numbers.insert(numbers.end(), each, each + ranks);
-  return Start(request, std::move(numbers), [&](const int* kept, MPI_Request* r) {
-    return MPI_Ialltoallv(send, kept, kept + ranks, MPI_BYTE, recv, kept + 2 * ranks,
-                          kept + 3 * ranks, MPI_BYTE, comm->comm, r);
-  });
+  return Start(request, {send_bytes, send_at, recv_bytes, recv_at}, ranks,
+               [&](const int* kept, MPI_Request* r) {
+                 return MPI_Ialltoallv(send, kept, kept + ranks, MPI_BYTE, recv, kept + 2 * ranks,
+                                       kept + 3 * ranks, MPI_BYTE, comm->comm, r);
+               });
 }
 
 int Barrier(rm_mpi_comm* comm, rm_mpi_request** request) {
@@ -258,7 +287,7 @@ int Test(rm_mpi_request* request, int* done) {
   // Errors of MPI_COMM_WORLD end the process, unless the script says otherwise; ours do not.
   if (code == MPI_SUCCESS && request->made != nullptr)
     code = MPI_Comm_set_errhandler(request->made->comm, MPI_ERRORS_RETURN);
-  delete request;
+  std::free(request);
   return code;
 }
 

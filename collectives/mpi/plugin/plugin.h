@@ -4,7 +4,7 @@
  * library itself calls no MPI. It loads a plug-in, which is compiled against one MPI, and this is
  * all that the two know of each other. plugin.cc needs nothing else of the project:
  *
- *   mpicxx -std=c++20 -O2 -shared -fPIC -I SOURCES -I SOURCES/collectives/include plugin.cc -o
+ *   mpicxx -std=c++20 -O2 -fno-exceptions -shared -fPIC -I SOURCES -I SOURCES/collectives/include plugin.cc -o
  * libringmaster_mpi.so
  *
  * Functions that return an int answer a code of MPI, 0 for success. Those with a request only begin
