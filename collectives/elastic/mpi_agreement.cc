@@ -14,8 +14,7 @@ constexpr size_t kMostSaid = 400;
 Status AgreeOnMpi(process_manager::ProcessManager* manager, const std::string& step,
                   const Status& own, const std::string& name,
                   process_manager::Clock::time_point deadline) {
-  const std::string mine =
-      (own.ok() ? kHas + name : kHasNot + own.message()).substr(0, kMostSaid);
+  const std::string mine = (own.ok() ? kHas + name : kHasNot + own.message()).substr(0, kMostSaid);
   std::vector<std::string> said;
   if (Status s = manager->Exchange(step, mine, deadline, &said); !s.ok()) return s;
   // A rank's own trouble comes first: its message is whole.

@@ -50,7 +50,7 @@ constexpr std::array<MPI_User_function*, sizeof...(index)> Functions(
 }
 constexpr auto kFunctions = Functions(std::make_integer_sequence<int, kTypes * kOps>());
 
-std::array<MPI_Op, kTypes * kOps> own_ops;
+MPI_Op own_ops[kTypes * kOps];
 
 bool IsFloat(rm_dtype dtype) { return dtype == RM_FLOAT32 || dtype == RM_FLOAT64; }
 
@@ -103,16 +103,17 @@ MPI_Op OpOf(rm_dtype dtype, rm_op op) {
   return MPI_SUM;
 }
 
+// Once for the process.
 int MakeOps() {
-  for (int dtype = 0; dtype < kTypes; ++dtype) {
-    for (int op = 0; op < kOps; ++op) {
-      const size_t index = static_cast<size_t>(dtype * kOps + op);
-      own_ops[index] = MPI_OP_NULL;
-      if (HasOwn(static_cast<rm_dtype>(dtype), static_cast<rm_op>(op))) continue;
-      const int code = MPI_Op_create(kFunctions[index], 1, &own_ops[index]);
-      if (code != MPI_SUCCESS) return code;
-    }
+  static bool made = false;
+  for (int index = 0; !made && index < kTypes * kOps; ++index) {
+    const auto dtype = static_cast<rm_dtype>(index / kOps);
+    if (HasOwn(dtype, static_cast<rm_op>(index % kOps))) continue;
+    const int code =
+        MPI_Op_create(kFunctions.data()[static_cast<size_t>(index)], 1, &own_ops[index]);
+    if (code != MPI_SUCCESS) return code;
   }
+  made = true;
   return MPI_SUCCESS;
 }
 
@@ -132,7 +133,10 @@ int Begin(rm_mpi_kernel kernel, int* started, rm_mpi_threads* threads) {
   int before = 0, level = 0;
   int code = MPI_Initialized(&before);
   if (code != MPI_SUCCESS) return code;
-  *started = before == 0;
+  // Also in a later call: the library may begin once more in this process.
+  static bool ours = false;
+  ours |= before == 0;
+  *started = ours;
   code = before != 0 ? MPI_Query_thread(&level)
                      : MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
   if (code != MPI_SUCCESS) return code;

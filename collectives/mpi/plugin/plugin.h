@@ -4,8 +4,8 @@
  * library itself calls no MPI. It loads a plug-in, which is compiled against one MPI, and this is
  * all that the two know of each other. plugin.cc needs nothing else of the project:
  *
- *   mpicxx -std=c++20 -O2 -fno-exceptions -shared -fPIC -I SOURCES -I SOURCES/collectives/include plugin.cc -o
- * libringmaster_mpi.so
+ *   cd SOURCES && mpicxx -std=c++20 -O2 -fno-exceptions -shared -fPIC -I . -I collectives/include \
+ *     collectives/mpi/plugin/plugin.cc -o libringmaster_mpi.so
  *
  * Functions that return an int answer a code of MPI, 0 for success. Those with a request only begin
  * something; buffers must stay until test() says that it is done. Counts and displacements are
@@ -48,8 +48,8 @@ typedef struct rm_mpi_plugin {
   /* What the MPI that is loaded says of itself. Allowed before begin(). */
   const char* (*loaded)(void);
 
-  /* Initialises MPI, unless somebody has. *started: this call has done it. `kernel` makes the
-     reductions that MPI lacks. */
+  /* Initialises MPI, unless somebody has. *started: this call has done it, or an earlier one.
+     `kernel` makes the reductions that MPI lacks. */
   int (*begin)(rm_mpi_kernel kernel, int* started, rm_mpi_threads* threads);
   /* Whether MPI has been finalised, by whomever. */
   int (*finished)(void);
