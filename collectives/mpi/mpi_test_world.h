@@ -16,7 +16,7 @@ namespace ringmaster::mpi {
 
 class MpiTestWorld {
  public:
-  explicit MpiTestWorld(int size, MpiLimits limits = {})
+  explicit MpiTestWorld(int size, MpiLimits limits = {.collective = std::chrono::seconds(30)})
       : job(size), hosts(size, testing::Paths::kShm) {
     hosts.Build(1);
     std::vector<std::thread> threads;

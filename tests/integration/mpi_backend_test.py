@@ -127,6 +127,17 @@ def test_without_a_plugin_all_ranks_say_what_is_missing(launcher, tmp_path):
     assert re.search(r"init: rm_init: there is no MPI for collectives: none of /nowhere/libringmaster_mpi.so can be loaded", done.stdout), done.stdout
 
 
+def test_a_plugin_of_another_mpi_than_the_launchers_is_refused(tmp_path):
+    """MPICH finds no launcher that it knows, so each process is a world of its own to it."""
+    for program in PLUGINS:
+        mpirun_test.need(program)
+        need_plugin(program)
+    command = ["mpirun.openmpi", *mpirun_test.LAUNCHERS["mpirun.openmpi"]]
+    done = script(command, 2, INIT, tmp_path, RINGMASTER_MPI_LIBRARY=str(LIBRARIES / PLUGINS["mpiexec.hydra"]))
+    assert done.returncode != 0
+    assert re.search(r"MPICH Version: \S+ calls this process rank 0 of 1, and its launcher rank \d of 2: they don't belong together", done.stdout), done.stdout
+
+
 def test_where_one_rank_lacks_it_the_others_name_that_rank(launcher, tmp_path):
     """None waits for it in MPI_Init."""
     lacks = "import os\nif '0' in (os.environ.get('OMPI_COMM_WORLD_RANK'), os.environ.get('PMI_RANK')):\n    os.environ['RINGMASTER_MPI_LIBRARY'] = '/nowhere'\n"
