@@ -58,7 +58,7 @@ RM_API size_t rm_dtype_size(rm_dtype dtype);         /* bytes; 0 for an unknown 
  *
  * After rm_shutdown see there. RM_ERR_INVALID: a variable of the environment is wrong.
  * RM_ERR_UNAVAILABLE: there is no sidecar (said after 600 seconds where there is no timeout) or no
- * port, or the job demands NCCL and there is none. RM_ERR_TIMEOUT: the timeout has passed. */
+ * port, or NCCL or MPI is demanded and there is none. RM_ERR_TIMEOUT: the timeout has passed. */
 RM_API rm_status rm_init(double timeout_seconds);
 /* 1 between a successful rm_init and rm_shutdown, otherwise 0. */
 RM_API int rm_initialized(void);
@@ -67,6 +67,14 @@ RM_API int rm_initialized(void);
  * rm_last_error says why (no GPU, no libcudart, no libnccl); tensors on GPUs are then refused or go
  * through the host's memory. Works before rm_init, too. */
 RM_API int rm_nccl_version(void);
+
+/* 1: there is an MPI by which collectives can go where an MPI launcher starts the ranks
+ * (RINGMASTER_BACKEND=mpi, docs/horovod.md). It is loaded, but not initialised. 0: there is none,
+ * and rm_last_error says why. Works before rm_init, too. */
+RM_API int rm_mpi_built(void);
+/* 0: the collectives of this worker don't go by MPI. 1: they do. 2: they do, and the script may
+ * call MPI, too, from any thread. */
+RM_API int rm_mpi_enabled(void);
 
 /* 1 while this worker is registered but in no view yet; rm_rank, rm_size and the like then return
  * what they will probably be. */

@@ -56,6 +56,8 @@ _FUNCTIONS = {
     "rm_init": (c_int, [c_double]),
     "rm_initialized": (c_int, []),
     "rm_nccl_version": (c_int, []),
+    "rm_mpi_built": (c_int, []),
+    "rm_mpi_enabled": (c_int, []),
     "rm_is_joining": (c_int, []),
     "rm_enter": (c_int, [c_double]),
     "rm_shutdown": (c_int, [c_double]),
