@@ -108,7 +108,7 @@ scheduler::GangFit GangAdmission::AskFor(planner::Snapshot* snapshot,
   if (auto request = RequestOf(*snapshot, wishes)) fit = loop_->Ask(std::move(*request), started);
   if (fit.fit > 0) return fit;
   const bool has_news = granted_.TryOut(job, wishes.creates.front().index);
-  if (backoff_->PodsWait(job)) {
+  if (backoff_->Waits(job, Needed::kDryRun)) {
     snapshot->creation_waits = true;
     granted_.Forget(job.Key());
     loop_->Withdraw(job.Key(), started);

@@ -180,13 +180,15 @@ TEST_F(GangAdmissionTest, AJobWhosePodsAreRefusedLeavesItsRoomToOthersMeanwhile)
   EXPECT_EQ(Granted(admission_.Plan(&other)), 2);
 }
 
-// One of the three has ended well and counts, and two are not an allowed size.
+// One of the three has ended well and counts, one runs, and two are too few.
 TEST_F(GangAdmissionTest, WhereNoSizeIsOfUseNobodySaysThatThereIsNoRoom) {
   Cpus(9);
   snapshot_.job.spec.worker.replicas = 3;
   snapshot_.job.spec.elastic_policy.min_replicas = 3;
-  MakePod(2);
-  snapshot_.pods.push_back(ReadPod(Pod(2)));
+  for (const int index : {0, 2}) {
+    MakePod(index);
+    snapshot_.pods.push_back(ReadPod(Pod(index)));
+  }
   snapshot_.pods.back().phase = planner::PodPhase::kSucceeded;
   const planner::Decision decision = admission_.Plan(&snapshot_);
   EXPECT_TRUE(decision.creates.empty());
@@ -326,7 +328,7 @@ class PreemptionByClassTest : public GangAdmissionTest {
     loop_.OnPod(Pod(index), false);
   }
   // The other job waits, and the API server would store its pods so.
-  void Wait(const Json& spec) { api_->SetAdmission({{"spec", spec}}); }
+  void Wait(const Json& spec) { api_->SetAdmission({{"spec", spec}}, "other-"); }
   // Asks, lets a pass decide and asks again, because no pass is requested otherwise for a job
   // behind another one.
   bool Waits() {
@@ -417,7 +419,8 @@ TEST_F(PreemptionByClassTest, AJobWhosePodsWereRefusedTakesNothingUntilTheyAreMa
   EXPECT_EQ(Demanded().size(), 1u);
   backoff_.Failed(other_.job, Needed::kPods, api_->refusal);
   ASSERT_TRUE(Waits());
-  EXPECT_THAT(Demanded(), ::testing::IsEmpty()) << "what it had asked for is not asked for any more";
+  EXPECT_THAT(Demanded(), ::testing::IsEmpty())
+      << "what it had asked for is not asked for any more";
   ++other_.job.generation;
   ASSERT_TRUE(Waits());
   EXPECT_EQ(Demanded().size(), 1u);

@@ -133,13 +133,15 @@ class RefusingApi : public local::InMemoryApi {
     if (!of_pod) return InMemoryApi::CreateWith(resource, ns, object, options);
     Json changed = object;
     const std::lock_guard lock(mu_);
-    changed.merge_patch(admission_);
+    if (MetaField(object, "name").rfind(admitted_, 0) == 0) changed.merge_patch(admission_);
     return InMemoryApi::CreateWith(resource, ns, changed, options);
   }
-  // What an admission plugin does to each pod that is created, as a merge patch.
-  void SetAdmission(Json changes) {
+  // What an admission plugin does to each pod that is created and whose name begins so, as a merge
+  // patch.
+  void SetAdmission(Json changes, std::string names = "") {
     const std::lock_guard lock(mu_);
     admission_ = std::move(changes);
+    admitted_ = std::move(names);
   }
   kube::Result<Json> Get(const kube::Resource& resource, const std::string& ns,
                          const std::string& name) override {
@@ -175,6 +177,7 @@ class RefusingApi : public local::InMemoryApi {
  private:
   std::mutex mu_;
   Json admission_ = Json::object();  // guarded by mu_
+  std::string admitted_;             // guarded by mu_
 };
 
 class PartsTest : public ::testing::Test {
