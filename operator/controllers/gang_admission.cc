@@ -72,6 +72,14 @@ planner::Decision GangAdmission::Plan(planner::Snapshot* snapshot) {
     Forget(snapshot->job.Key());
     return planner::Plan(*snapshot);
   }
+  planner::Decision decision = PlanWithLine(snapshot);
+  if (const auto importance = ImportanceOf(snapshot->job)) {
+    decision.status.priority = importance->priority;
+  }
+  return decision;
+}
+
+planner::Decision GangAdmission::PlanWithLine(planner::Snapshot* snapshot) {
   // Plans first as if everything fitted, to find out what the job would take.
   snapshot->gang_fit = scheduler::GangFit{.fit = std::numeric_limits<int>::max()};
   snapshot->demands = loop_->DemandsOn(snapshot->job.Key());

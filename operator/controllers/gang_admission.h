@@ -46,6 +46,7 @@ class GangAdmission {
   void Forget(const std::string& job_key);
 
  private:
+  planner::Decision PlanWithLine(planner::Snapshot* snapshot);
   scheduler::GangFit AskFor(planner::Snapshot* snapshot, const planner::Decision& wishes,
                             const std::vector<std::string>& started);
   // nullopt: nobody knows yet how important the job is, or what its pods take.

@@ -80,6 +80,13 @@ TEST_F(GangAdmissionTest, AJobThatWaitsIsCountedAsItWouldBeStored) {
   EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 2);
 }
 
+TEST_F(GangAdmissionTest, TheStatusOfAJobThatWaitsSaysHowImportantItsPodsWillBe) {
+  EXPECT_EQ(admission_.Plan(&snapshot_).status.priority, std::nullopt) << "nobody has said";
+  ++snapshot_.job.generation;
+  api_->SetAdmission({{"spec", {{"priority", 7}}}});
+  EXPECT_EQ(admission_.Plan(&snapshot_).status.priority, 7);
+}
+
 TEST_F(GangAdmissionTest, TheApiServerIsAskedOnceForAJobThatGoesOnWaiting) {
   Cpus(0);
   for (int look = 0; look < 5; ++look) (void)admission_.Plan(&snapshot_);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/api/labels.h"
 #include "operator/api/pod_template.h"
 #include "operator/controllers/pod_builder.h"
 
