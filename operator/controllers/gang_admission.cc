@@ -178,7 +178,9 @@ std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
   if (!tried && job.status.times_given_back > 0) return std::nullopt;
   const auto importance = ImportanceOf(job);
   request.calls_alone = job.status.times_given_back > 0;
-  request.may_call = wishes.may_call;
+  const bool refused = backoff_->PodsWereRefused(job);
+  // Nodes that are booked for pods which can't be created would stand idle.
+  request.may_call = wishes.may_call && !(refused && snapshot.requests);
   if (importance) {
     request.priority = importance->priority;
   } else {
@@ -190,8 +192,8 @@ std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
   // Kubernetes scheduler evidently sees less room than is counted here. Neither does one whose pods
   // the API server refuses: a dry run shows this for one pod, and only their creation shows that a
   // quota has no room for all of them.
-  request.preempts = tried && importance && importance->preempts &&
-                     job.status.times_given_back < 2 && !backoff_->PodsWereRefused(job);
+  request.preempts =
+      tried && importance && importance->preempts && job.status.times_given_back < 2 && !refused;
   for (const planner::PodCreate& create : wishes.creates) {
     request.pods.push_back(granted_.Of(job, create));
   }

@@ -489,6 +489,24 @@ TEST_F(GangAdmissionTest, AJobThatWasRefusedNodesCallsAgainAfterAPause) {
   EXPECT_EQ(admission.Plan(&snapshot_).request->attempt, 2);
 }
 
+TEST_F(GangAdmissionTest, AJobWhosePodsWereRefusedHasNoNodesBookedForThem) {
+  GangAdmission admission(api_, Around(), {.counted = true}, std::chrono::seconds(900));
+  loop_.SetNodeCallRules({.calls = true, .after = std::chrono::seconds(0), .jobs_at_once = 1});
+  Cpus(1);
+  snapshot_.requests = provisioning::Requests{.class_name = "c", .digest = "d"};
+  backoff_.Failed(job_, Needed::kPods, api_->refusal);
+  planner::Snapshot next = snapshot_;
+  next.job.name = "next";
+  next.job.uid = "next-uid";
+  next.now += std::chrono::minutes(1);
+  loop_.Start();
+  ASSERT_TRUE(support::Until([&] {
+    EXPECT_FALSE(admission.Plan(&snapshot_).request);
+    return admission.Plan(&next).request.has_value();
+  })) << "the next one has its turn";
+  loop_.Stop();
+}
+
 TEST_F(GangAdmissionTest, ASuspendedJobHoldsNothing) {
   Cpus(2);
   admission_.Plan(&snapshot_);

@@ -142,7 +142,7 @@ TEST_F(RefusalsTest, AJobWhoseTimeIsOverIsDeleted) {
 
 TEST_F(RefusalsTest, AJobThatWaitsStartsThoughItsDryRunsWereRefused) {
   StartOperator(true);
-  RefuseSome({"create", "pods"});
+  RefuseSome({"create", "pods"}, ErrorCode::kForbidden);
   Apply();
   EXPECT_TRUE(IsTriedUntilItGoesWell());
   EXPECT_FALSE(IsThere("digits-worker-0")) << "there is no room";
