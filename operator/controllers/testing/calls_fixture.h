@@ -118,8 +118,7 @@ class WatchedApi : public local::InMemoryApi {
   }
   kube::Result<Json> CreateWith(const kube::Resource& resource, const std::string& ns,
                                 const Json& object, const kube::CreateOptions& options) override {
-    if (auto error =
-            Note({"create", resource.plural, runtime::MetaField(object, "name"), object,
+    if (auto error = Note({"create", resource.plural, runtime::MetaField(object, "name"), object,
                            options.dry_run})) {
       return tl::unexpected(*error);
     }
