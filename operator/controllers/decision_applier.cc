@@ -16,6 +16,7 @@
 #include "operator/planner/snapshot_queries.h"
 
 namespace ringmaster::controllers {
+
 using kube::Json;
 
 bool DecisionApplier::Apply(const planner::Snapshot& snapshot, const planner::Decision& decision) {

@@ -56,8 +56,9 @@ class PodWriter {
   bool CreateAll(const api::HorovodJob& job, const std::vector<planner::PodCreate>& creates,
                  int least = 0, const std::vector<planner::PodDelete>& useless_alone = {});
   // A pod of the job as the API server would store it now, after all its admission plugins; it is
-  // asked by a dry run, so no pod is created. Null: it refuses, which is reported and pauses as for
-  // pods that can't be created, or nobody knows for now.
+  // asked by a dry run, so no pod is created. Where it can't make one it is the template's. Null:
+  // it refuses, which is reported and pauses as for pods that can't be created, or nobody knows for
+  // now.
   std::shared_ptr<const kube::Json> TryOut(const api::HorovodJob& job, int index);
   // Restores the labels by which pods of the job are found, if they were removed. A pod without the
   // role label is missing in the cache, but its sidecar is connected. Returns false if not all pods

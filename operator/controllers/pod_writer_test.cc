@@ -199,6 +199,18 @@ TEST_F(PodWriterTest, WhatADryRunShowsToBeRefusedIsToldOfAndPausesUntilOneGoesWe
   EXPECT_FALSE(backoff_.PodsArePaused(job_));
 }
 
+TEST_F(PodWriterTest, WhereAWebhookKeepsTheServerFromADryRunTheTemplateHasToDo) {
+  api_->refuses_dry_runs = true;
+  api_->refusal = {.code = kube::ErrorCode::kInvalid,
+                   .http_status = 400,
+                   .message = "admission webhook \"a.example\" does not support dry run"};
+  const auto pod = writer_.TryOut(job_, 0);
+  ASSERT_NE(pod, nullptr);
+  EXPECT_FALSE((*pod)["spec"].contains("priority"));
+  EXPECT_FALSE(backoff_.PodsArePaused(job_)) << "the template is not wrong";
+  EXPECT_THAT(EventReasons(), IsEmpty());
+}
+
 TEST_F(PodWriterTest, APodThatCallsForNodesSaysSo) {
   EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}, {.index = 1, .calls_for_nodes = true}}));
   EXPECT_FALSE(ReadPod(Pod(0)).calls_for_nodes);
