@@ -92,17 +92,16 @@ int LeastTogether(const Snapshot& in);
 // The name of the setting that says so.
 const char* LeastName(const Snapshot& in);
 void Admit(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out);
-// As many of the gated pods as the job needs to start stand Pending from now on, if it may call for
-// nodes.
-void CallForNodes(const Snapshot& in, WaitReasons& why, DecisionDraft& out,
-                  const std::vector<const PodFacts*>& gated, int least);
+// Returns how many pods are created to stand Pending, if the job may call for nodes: as many as it
+// needs to start.
+int CallForNodes(const Snapshot& in, WaitReasons& why, DecisionDraft& out, int least);
 // Which pods do already. `has_members`: others of the job have its state.
 void ObserveNodeCalls(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out,
                       bool has_members);
-// A ProvisioningRequest for as many of the gated pods as the job needs to start is made, read, or
-// made anew; with booked capacity these pods may start.
-void RequestNodes(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out,
-                  const std::vector<const PodFacts*>& gated, int least);
+// A ProvisioningRequest for as many pods as the job needs to start is made, read, or made anew.
+// Returns how many pods are created because capacity is booked for them.
+int RequestNodes(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out,
+                 int least);
 // Whether an existing request is still open; pods that rely on one that is not are taken off it.
 void ObserveRequest(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out,
                     bool has_members);
