@@ -69,6 +69,7 @@ class CommunicatorImpl : public Communicator {
 
   Status Subset(std::span<const int> ranks, int channel,
                 std::unique_ptr<Communicator>* out) override;
+  Status CheckPeers() override;
   void Abort(const std::string& why) override { liveness_->Abort(why); }
   const char* PathTo(int peer) const override;
   std::span<std::byte> ArenaBuffer(size_t bytes) override;
@@ -262,6 +263,14 @@ Status CommunicatorImpl::Barrier() {
   Status status = Begin();
   if (!status.ok() || place_.size == 1) return status;
   return hierarchy_->Barrier(op_);
+}
+
+// A peer that has left after the operations of which this rank knows has not taken part in what
+// this rank waits for, or its part has ended with it.
+Status CommunicatorImpl::CheckPeers() {
+  if (liveness_->aborted()) return liveness_->status();
+  Status status = liveness_->CheckConnections(op_ + 1);
+  return status.ok() ? liveness_->CheckLinks() : status;
 }
 
 const char* CommunicatorImpl::PathTo(int peer) const {

@@ -182,6 +182,26 @@ TEST_P(EveryPath, AnOperationAfterAPeerHasLeftEnds) {
   });
 }
 
+// For a rank that waits for its peers in another way, between two calls.
+TEST_P(EveryPath, ARankThatLooksSeesThatAPeerHasLeftOrThatTheViewWasAborted) {
+  World world(3, GetParam());
+  world.Build(1);
+  world.Run([&](int, Communicator& communicator) {
+    EXPECT_TRUE(communicator.Barrier().ok());
+    EXPECT_TRUE(communicator.CheckPeers().ok());
+  });
+  world.Close(1);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  Status status;
+  while (status.ok() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+    status = world.at(0).CheckPeers();
+  }
+  EXPECT_EQ(status.code(), RM_ERR_EPOCH_MOVED) << status.message();
+  world.at(2).Abort("the test wants it");
+  EXPECT_EQ(world.at(2).CheckPeers().code(), RM_ERR_EPOCH_MOVED);
+}
+
 TEST_P(EveryPath, LiveRanksThatGaveTheViewUpAreNotSuspected) {
   World world(3, GetParam());
   std::vector<std::unique_ptr<Communicator>> communicators(3);

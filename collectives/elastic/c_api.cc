@@ -14,6 +14,7 @@
 #include "collectives/elastic/library.h"
 #include "collectives/elastic/rebuild_text.h"
 #include "collectives/element/element.h"
+#include "collectives/mpi/real_mpi.h"
 #include "collectives/nccl/gpu.h"
 #include "collectives/nccl/process_exit.h"
 
@@ -198,6 +199,24 @@ int rm_nccl_version(void) {
   const Status status = gpu.Check();
   (void)Guarded([&] { return status; });
   return status.ok() ? gpu.nccl->version() : 0;
+}
+
+int rm_mpi_built(void) {
+  return Guarded([]() -> Status {
+           WorkerOptions options;
+           if (Status s = ringmaster::elastic::OptionsFromEnvironment(&options); !s.ok()) return s;
+           std::unique_ptr<ringmaster::mpi::MpiApi> mpi;
+           return ringmaster::mpi::LoadMpi(
+               ringmaster::mpi::Candidates(options.mpi_library, ringmaster::mpi::OwnFolder(),
+                                           options.launch.protocol),
+               &mpi);
+         }) == RM_OK;
+}
+
+int rm_mpi_enabled(void) {
+  const auto worker = CurrentWorker();
+  if (worker == nullptr || worker->mpi() == nullptr) return 0;
+  return worker->mpi()->parallel() ? 2 : 1;
 }
 
 int rm_is_joining(void) {

@@ -1,5 +1,6 @@
 // The C ABI of the collectives: requests become operations, operations have handles.
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ using ringmaster::elastic::Deadline;
 using ringmaster::elastic::Guarded;
 using ringmaster::elastic::Library;
 using ringmaster::elastic::NotInitialised;
+using ringmaster::elastic::PreparedGroup;
+using ringmaster::elastic::ReadPrepared;
 using ringmaster::elastic::ReadRequests;
 using ringmaster::elastic::TrainingProcess;
 using ringmaster::engine::Kind;
@@ -58,6 +61,32 @@ Status Submit(const rm_request* requests, size_t n, rm_handle* handles) {
   Operations operations;
   if (Status s = ReadRequests(requests, n, asker, &operations); !s.ok()) return s;
   return worker == nullptr ? NotInitialised() : Enqueue(worker.get(), operations, handles);
+}
+
+Status Prepare(const char* name, const rm_request* requests, size_t n, rm_group* group) {
+  if (group == nullptr) return {RM_ERR_INVALID, "group is null"};
+  *group = 0;
+  const auto prepared = std::make_shared<PreparedGroup>();
+  if (Status s = ReadPrepared(name, requests, n, prepared.get()); !s.ok()) return s;
+  *group = Library::Get().groups.Add(prepared);
+  return {};
+}
+
+Status SubmitGroup(rm_group group, const void* ready_event, rm_handle* handle) {
+  if (handle == nullptr) return {RM_ERR_INVALID, "handle is null"};
+  *handle = 0;
+  const auto prepared = Library::Get().groups.Find(group);
+  if (prepared == nullptr) {
+    return {RM_ERR_INVALID, "group " + std::to_string(group) +
+                                " is unknown: it was never prepared, or has been freed"};
+  }
+  if (!prepared->request.on_gpu && ready_event != nullptr) {
+    return {RM_ERR_INVALID, "prepared group '" + prepared->request.name +
+                                "': ready_event must be NULL, it lies in the host's memory"};
+  }
+  const auto worker = CurrentWorker();
+  if (worker == nullptr) return NotInitialised();
+  return Enqueue(worker.get(), {prepared->Ask(ready_event)}, handle);
 }
 
 // A request for a tensor. If `tensor` is null the request has no shape, and ReadRequests refuses
@@ -105,12 +134,42 @@ bool Await(const Operation& operation, TrainingProcess::Clock::time_point deadli
   return worker != nullptr ? worker->Await(operation, deadline) : operation.WaitUntil(deadline);
 }
 
+Status WaitAll(const rm_handle* handles, size_t n, double timeout_seconds) {
+  if (handles == nullptr && n > 0) return {RM_ERR_INVALID, "handles is null"};
+  const auto deadline =
+      LimitOf(timeout_seconds).value_or(TrainingProcess::Clock::time_point::max());
+  Status first;
+  // Mostly the last one is done last: whoever waits for that one first is woken once.
+  for (size_t i = n; i-- > 0;) {
+    const auto operation = Library::Get().handles.Find(handles[i]);
+    if (!operation) return {RM_ERR_INVALID, "handle " + std::to_string(handles[i]) + " is unknown"};
+    if (!Await(*operation, deadline)) {
+      return {RM_ERR_TIMEOUT,
+              "'" + operation->request.name + "' is not done before the deadline, and goes on"};
+    }
+    if (Status s = operation->status(); !s.ok()) first = std::move(s);
+  }
+  return first;
+}
+
 }  // namespace
 
 extern "C" {
 
 rm_status rm_submit(const rm_request* requests, size_t n, rm_handle* handles) {
   return Guarded([&] { return Submit(requests, n, handles); });
+}
+
+rm_status rm_prepare(const char* name, const rm_request* requests, size_t n, rm_group* group) {
+  return Guarded([&] { return Prepare(name, requests, n, group); });
+}
+
+rm_status rm_submit_group(rm_group group, const void* ready_event, rm_handle* handle) {
+  return Guarded([&] { return SubmitGroup(group, ready_event, handle); });
+}
+
+void rm_free_group(rm_group group) {
+  if (!fork_guard::InChild()) Library::Get().groups.Release(group);
 }
 
 rm_status rm_allreduce_async(const char* name, const void* in, void* out, size_t count,
@@ -224,20 +283,18 @@ int rm_poll(rm_handle handle) {
 }
 
 rm_status rm_wait(rm_handle handle, double timeout_seconds) {
-  return Guarded([&]() -> Status {
-    const auto operation = Library::Get().handles.Find(handle);
-    if (!operation) return {RM_ERR_INVALID, "handle " + std::to_string(handle) + " is unknown"};
-    if (!Await(*operation,
-               LimitOf(timeout_seconds).value_or(TrainingProcess::Clock::time_point::max()))) {
-      return {RM_ERR_TIMEOUT,
-              "'" + operation->request.name + "' is not done before the deadline, and goes on"};
-    }
-    return operation->status();
-  });
+  return rm_wait_all(&handle, 1, timeout_seconds);
 }
 
-void rm_release(rm_handle handle) {
-  if (!fork_guard::InChild()) Library::Get().handles.Release(handle);
+rm_status rm_wait_all(const rm_handle* handles, size_t n, double timeout_seconds) {
+  return Guarded([&] { return WaitAll(handles, n, timeout_seconds); });
+}
+
+void rm_release(rm_handle handle) { rm_release_all(&handle, 1); }
+
+void rm_release_all(const rm_handle* handles, size_t n) {
+  if (handles == nullptr || fork_guard::InChild()) return;
+  Library::Get().handles.Release(std::span(handles, n));
 }
 
 }  // extern "C"

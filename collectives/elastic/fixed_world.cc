@@ -80,11 +80,13 @@ Status BindAddress(const WorkerOptions& options, const std::vector<std::string>&
 
 struct Introduction {
   PeerEndpoint peer;
-  std::string key;  // the ring key, which rank 0 makes; empty from other ranks
+  bool by_mpi = false;  // it is to use MPI for its collectives
+  std::string key;      // the ring key, which rank 0 makes; empty from other ranks
 };
 
-std::string Write(const PeerEndpoint& peer, const std::string& key) {
+std::string Write(const PeerEndpoint& peer, bool by_mpi, const std::string& key) {
   nlohmann::json said = {{"tcp", peer.tcp}, {"shm", peer.shm}};
+  if (by_mpi) said["mpi"] = true;
   if (!key.empty()) said["key"] = ring_key::Encode(key);
   return said.dump();
 }
@@ -94,6 +96,7 @@ std::optional<Introduction> Read(const std::string& said) {
   Introduction who;
   who.peer.tcp = fields::Text(json, "tcp");
   who.peer.shm = fields::Text(json, "shm");
+  who.by_mpi = json.is_object() && json.value("mpi", nlohmann::json()) == true;
   who.key = ring_key::Decode(fields::Text(json, "key")).value_or("");
   if (who.peer.tcp.empty()) return std::nullopt;
   return who;
@@ -107,17 +110,29 @@ Status NotOurs(size_t rank, const std::string& said) {
                                   "the same script"};
 }
 
+std::string Speaks(size_t rank, bool by_mpi) {
+  return "rank " + std::to_string(rank) + (by_mpi ? " has it" : " does not have it");
+}
+
 // Puts together the view from what all ranks have said. Without a key from rank 0 that fails: a
 // ring without a key would take in any process.
 Status ReadAll(const std::vector<std::string>& said, const std::vector<std::string>& hosts,
                engine::WorkerView* view, std::string* key) {
+  bool by_mpi = false;  // what rank 0 is to use
   for (size_t rank = 0; rank < said.size(); ++rank) {
     auto who = Read(said[rank]);
     if (!who) return NotOurs(rank, said[rank]);
     // Ranks of one host share its memory.
     who->peer.pod =
         static_cast<int>(std::find(hosts.begin(), hosts.end(), hosts[rank]) - hosts.begin());
-    if (rank == 0) *key = who->key;
+    if (rank == 0) {
+      *key = who->key;
+      by_mpi = who->by_mpi;
+    }
+    if (who->by_mpi != by_mpi) {
+      return {RM_ERR_INVALID, "RINGMASTER_BACKEND is to be mpi in all ranks or in none: " +
+                                  Speaks(0, by_mpi) + ", " + Speaks(rank, who->by_mpi)};
+    }
     view->peers.push_back(who->peer);
     view->workers.push_back("rank " + std::to_string(rank) + " on " + hosts[rank]);
   }
@@ -147,7 +162,8 @@ Status FoundWorld(process_manager::ProcessManager* manager, const WorkerOptions&
   if (Status s = Endpoint::Create(to_be, endpoint); !s.ok()) return s;
 
   std::string key = manager->rank() == 0 ? ring_key::MakeRandom() : "";
-  const std::string mine = Write((*endpoint)->Address(), key);
+  const std::string mine =
+      Write((*endpoint)->Address(), options.backend == BackendChoice::kMpi, key);
   if (Status s = manager->Exchange("worker", mine, deadline, &said); !s.ok()) return s;
   *view = FirstView();
   view->only = true;

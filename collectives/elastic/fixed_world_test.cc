@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "collectives/elastic/mpi_agreement.h"
 #include "ringmaster/communicator.h"
 
 namespace ringmaster::elastic {
@@ -193,6 +194,42 @@ TEST_F(FixedWorldTest, WithoutTheKeyOfRank0ThereIsNoRing) {
   board_.said["host"][0] = "localhost";
   board_.said["worker"][0] = R"({"tcp":"127.0.0.1:1","shm":""})";
   EXPECT_EQ(Rank(&board_, 1, 2).Found().code(), RM_ERR_UNAVAILABLE);
+}
+
+TEST_F(FixedWorldTest, MpiIsForAllRanksOrForNone) {
+  board_.said["host"][1] = "localhost";
+  board_.said["worker"][1] = R"({"tcp":"127.0.0.1:1","shm":"","mpi":true})";
+  const Status status = Rank(&board_, 0, 2).Found();
+  EXPECT_EQ(status.code(), RM_ERR_INVALID);
+  EXPECT_EQ(
+      status.message(),
+      "RINGMASTER_BACKEND is to be mpi in all ranks or in none: rank 0 does not have it, rank "
+      "1 has it");
+}
+
+// What rank 0 answers where the other one has said this.
+Status AgreeWith(const std::string& said, const Status& own) {
+  Board board;
+  board.said["mpi"][1] = said;
+  BoardManager manager(&board, 0, 2);
+  return AgreeOnMpi(&manager, "mpi", own, "Open MPI 4", Soon());
+}
+
+TEST(MpiAgreementTest, ARankThatHasNoMpiIsNamedByTheOthersWithItsReason) {
+  EXPECT_TRUE(AgreeWith("+Open MPI 4", {}).ok());
+  EXPECT_EQ(AgreeWith("-no such file", {}).message(), "rank 1 can't use MPI: no such file");
+  EXPECT_EQ(AgreeWith("", {}).code(), RM_ERR_UNAVAILABLE);
+  EXPECT_EQ(AgreeWith("+MPICH 4", {}).message(),
+            "the ranks have different MPIs: rank 0 has Open MPI 4, rank 1 has MPICH 4");
+  EXPECT_EQ(AgreeWith("+Open MPI 4", {RM_ERR_UNAVAILABLE, "mine"}).message(), "mine");
+}
+
+TEST(MpiAgreementTest, ALongReasonIsCutToWhatLaunchersCarry) {
+  Board board;
+  board.said["mpi"][1] = "+";
+  BoardManager manager(&board, 0, 2);
+  (void)AgreeOnMpi(&manager, "mpi", {RM_ERR_UNAVAILABLE, std::string(5000, 'x')}, "", Soon());
+  EXPECT_LE(board.said["mpi"][0].size(), 500u);
 }
 
 TEST_F(FixedWorldTest, WhatRank0SaysIsNotShown) {

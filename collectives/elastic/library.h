@@ -29,6 +29,7 @@ struct Library {
   engine::StateRegistry state;
   timeline::Timeline timeline;
   HandleTable handles;
+  GroupTable groups;
 
   static Library& Get();
 };

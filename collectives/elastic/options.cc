@@ -41,19 +41,59 @@ Status ReadFlag(const char* name, bool* out) {
   return status;
 }
 
-Status ReadBackend(const nlohmann::json& spec, BackendChoice* out) {
+Status ReadBackend(const nlohmann::json& spec, WorkerOptions* options) {
   const auto backend = spec.find("backend");
-  // An operator may have accepted "Mpi" before it refused that value. Such jobs go on as they ran.
-  if (backend == spec.end() || *backend == "Auto" || *backend == "Mpi") return {};
+  if (backend == spec.end() || *backend == "Auto") return {};
   if (*backend == "Cpu") {
-    *out = BackendChoice::kCpu;
+    options->backend = BackendChoice::kCpu;
   } else if (*backend == "Nccl") {
-    *out = BackendChoice::kNccl;
+    options->backend = BackendChoice::kNccl;
+  } else if (*backend == "Mpi") {
+    // An operator may have accepted it before it refused that value. Such jobs go on as they ran.
+    options->remarks.push_back(
+        "spec.collectives.backend is Mpi, which is refused in new jobs and counts as Auto in this "
+        "one: MPI carries collectives only in processes that mpirun, mpiexec or srun has started");
   } else {
     return {RM_ERR_INVALID, "RINGMASTER_COLLECTIVES: backend is " + backend->dump() +
                                 ", allowed is \"Auto\", \"Cpu\" or \"Nccl\""};
   }
   return {};
+}
+
+// RINGMASTER_BACKEND: for processes without a sidecar, which have no job that could say it.
+Status ReadOwnBackend(WorkerOptions* options) {
+  constexpr char kName[] = "RINGMASTER_BACKEND";
+  options->mpi_library = Variable("RINGMASTER_MPI_LIBRARY");
+  const std::string backend = Variable(kName);
+  if (backend.empty()) return {};
+  if (!options->socket.empty()) {
+    return {RM_ERR_INVALID,
+            std::string(kName) + " is '" + backend +
+                "', allowed is none here: this process belongs to a job, whose "
+                "spec.collectives.backend counts. MPI carries collectives only in processes that "
+                "mpirun, mpiexec or srun has started"};
+  }
+  const struct {
+    const char* name;
+    BackendChoice choice;
+  } choices[] = {{"auto", BackendChoice::kAuto},
+                 {"cpu", BackendChoice::kCpu},
+                 {"nccl", BackendChoice::kNccl},
+                 {"mpi", BackendChoice::kMpi}};
+  for (const auto& [name, choice] : choices) {
+    if (backend == name) return options->backend = choice, Status();
+  }
+  return {RM_ERR_INVALID,
+          std::string(kName) + " is '" + backend + "', allowed is 'auto', 'cpu', 'nccl' or 'mpi'"};
+}
+
+// MPI has nothing to do for one process, and isn't started for it.
+void RemarkIfMpiIsIdle(WorkerOptions* options) {
+  const bool alone = options->launch.protocol == process_manager::Launch::Protocol::kNone;
+  if (options->backend != BackendChoice::kMpi || !alone) return;
+  options->remarks.push_back(
+      "RINGMASTER_BACKEND is mpi, and no launcher has started this process beside others: it is a "
+      "world of one, in which MPI has nothing to do");
 }
 
 // If the job doesn't set the field, the operator hands on its default, so the default counts as not
@@ -91,7 +131,7 @@ Status ReadCollectives(WorkerOptions* options) {
     }
     options->encrypt = *encryption == "On";
   }
-  if (Status s = ReadBackend(*spec, &options->backend); !s.ok()) return s;
+  if (Status s = ReadBackend(*spec, options); !s.ok()) return s;
   const auto fusion = spec->find("fusionThresholdBytes");
   if (fusion == spec->end()) return {};
   if (!fusion->is_number_unsigned()) {
@@ -209,7 +249,10 @@ Status OptionsFromEnvironment(WorkerOptions* options) {
   if (Status s = ReadFlag("RINGMASTER_SHM", &options->shared_memory); !s.ok()) return s;
   if (Status s = ReadStallLimits(&options->stall); !s.ok()) return s;
   if (Status s = ReadTuning(options); !s.ok()) return s;
-  return ReadCollectives(options);
+  if (Status s = ReadCollectives(options); !s.ok()) return s;
+  if (Status s = ReadOwnBackend(options); !s.ok()) return s;
+  RemarkIfMpiIsIdle(options);
+  return {};
 }
 
 }  // namespace ringmaster::elastic

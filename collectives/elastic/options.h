@@ -15,11 +15,13 @@
 
 namespace ringmaster::elastic {
 
-// spec.collectives.backend: what may carry the collectives.
+// What may carry the collectives: spec.collectives.backend or, where no sidecar is, what
+// RINGMASTER_BACKEND says.
 enum class BackendChoice {
   kAuto,  // NCCL where there is one
   kCpu,   // never the GPU
   kNccl,  // NCCL, or rm_init is refused
+  kMpi,   // MPI for tensors in the host's memory, or rm_init is refused; only under its launcher
 };
 
 struct WorkerOptions {
@@ -34,6 +36,7 @@ struct WorkerOptions {
   bool shared_memory = true;
   bool encrypt = false;  // whether what goes over TCP is encrypted
   BackendChoice backend = BackendChoice::kAuto;
+  std::string mpi_library;  // the plug-in that calls MPI; empty: one beside this library
   size_t fusion_bytes = size_t{64} << 20;
   engine::StallLimits stall{std::chrono::seconds(60)};
   std::string timeline_file;  // empty: none is written from the beginning

@@ -36,6 +36,8 @@ TEST(WorkerOptionsTest, TakeTheBackend) {
     WorkerOptions options;
     EXPECT_TRUE(WithCollectives(R"({"backend": ")" + name + "\"}", &options).ok());
     EXPECT_EQ(options.backend, choice) << name;
+    // What counts as something else than it says is told.
+    EXPECT_EQ(options.remarks.size(), name == "Mpi" ? 1u : 0u);
   }
 }
 
@@ -72,6 +74,41 @@ Status WithVariables(const Variables& variables, WorkerOptions* options) {
   const Status status = OptionsFromEnvironment(options);
   for (const auto& [name, value] : variables) unsetenv(name.c_str());
   return status;
+}
+
+TEST(WorkerOptionsTest, WithoutASidecarAVariableNamesTheBackend) {
+  const Variables launched = {{"PMI_FD", "7"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}};
+  const std::pair<std::string, BackendChoice> cases[] = {{"auto", BackendChoice::kAuto},
+                                                         {"cpu", BackendChoice::kCpu},
+                                                         {"nccl", BackendChoice::kNccl},
+                                                         {"mpi", BackendChoice::kMpi}};
+  for (const auto& [name, choice] : cases) {
+    WorkerOptions options;
+    Variables variables = launched;
+    variables["RINGMASTER_BACKEND"] = name;
+    variables["RINGMASTER_MPI_LIBRARY"] = "/opt/plugin.so";
+    EXPECT_TRUE(WithVariables(variables, &options).ok());
+    EXPECT_EQ(options.backend, choice) << name;
+    EXPECT_EQ(options.mpi_library, "/opt/plugin.so");
+    EXPECT_TRUE(options.remarks.empty());
+  }
+  WorkerOptions alone;
+  EXPECT_TRUE(WithVariables({{"RINGMASTER_BACKEND", "mpi"}}, &alone).ok());
+  ASSERT_EQ(alone.remarks.size(), 1u);
+  EXPECT_THAT(alone.remarks[0],
+              testing::HasSubstr("a world of one, in which MPI has nothing to do"));
+}
+
+TEST(WorkerOptionsTest, ABackendThatIsNoneOrIsNotTheJobsIsRefused) {
+  WorkerOptions options;
+  EXPECT_EQ(WithVariables({{"RINGMASTER_BACKEND", "gloo"}}, &options).message(),
+            "RINGMASTER_BACKEND is 'gloo', allowed is 'auto', 'cpu', 'nccl' or 'mpi'");
+  const Status status =
+      WithVariables({{"RINGMASTER_BACKEND", "mpi"}, {"RINGMASTER_SOCKET", "/s"}}, &options);
+  EXPECT_EQ(status.code(), RM_ERR_INVALID);
+  EXPECT_THAT(status.message(),
+              testing::HasSubstr("RINGMASTER_BACKEND is 'mpi', allowed is none here: this process "
+                                 "belongs to a job, whose spec.collectives.backend counts"));
 }
 
 TEST(WorkerOptionsTest, StallsAreToldAfterAMinuteOrAsHorovodsVariablesSay) {

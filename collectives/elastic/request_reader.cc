@@ -309,22 +309,56 @@ Status CopyRequest(const std::byte* from, size_t size, rm_request* request) {
   return {};
 }
 
-}  // namespace
-
-Status ReadRequests(const rm_request* requests, size_t n, const Asker& asker,
-                    std::vector<std::shared_ptr<Operation>>* operations) {
+// *given: the requests in the layout of this version.
+Status CopyRequests(const rm_request* requests, size_t n, std::vector<rm_request>* given) {
   if (requests == nullptr || n == 0) return Invalid("requests is null or n is 0");
   const size_t size = requests->size;
   if (size < kOldestSize || size > 64 * sizeof(rm_request)) {
     return Invalid("size is " + std::to_string(size) + ", must be sizeof(rm_request): " +
                    std::to_string(sizeof(rm_request)) + " or, of a newer caller, more");
   }
-  std::vector<rm_request> given(n);
+  given->resize(n);
+  for (size_t i = 0; i < n; ++i) {
+    const auto* at = reinterpret_cast<const std::byte*>(requests) + i * size;
+    if (Status s = CopyRequest(at, size, &(*given)[i]); !s.ok()) return s;
+  }
+  return {};
+}
+
+// What one reduction of several tensors can't do, or a field in which they differ; empty if it is
+// possible.
+std::string WhyNotOne(const rm_request& first, const rm_request& request) {
+  if (request.op == RM_ADASUM) return "op is adasum, which weighs each tensor by itself";
+  if (request.ready_event != nullptr) {
+    return "ready_event must be NULL: it is given with each rm_submit_group";
+  }
+  const auto differs = [&](const char* field, auto value, auto of_first) {
+    return std::string(field) + " is " + std::to_string(value) + ", and of the group's first " +
+           std::to_string(of_first) + ": a prepared group has one for all";
+  };
+  if (request.dtype != first.dtype) return differs("dtype", request.dtype, first.dtype);
+  if (request.op != first.op) return differs("op", request.op, first.op);
+  if (request.prescale != first.prescale)
+    return differs("prescale", request.prescale, first.prescale);
+  if (request.postscale != first.postscale)
+    return differs("postscale", request.postscale, first.postscale);
+  if (request.process_set != first.process_set)
+    return differs("process_set", request.process_set, first.process_set);
+  if (request.device != first.device) return differs("device", request.device, first.device);
+  if (request.priority != first.priority)
+    return differs("priority", request.priority, first.priority);
+  return {};
+}
+
+}  // namespace
+
+Status ReadRequests(const rm_request* requests, size_t n, const Asker& asker,
+                    std::vector<std::shared_ptr<Operation>>* operations) {
+  std::vector<rm_request> given;
+  if (Status s = CopyRequests(requests, n, &given); !s.ok()) return s;
   std::vector<Reader> readers;
   std::vector<std::string> names;
   for (size_t i = 0; i < n; ++i) {
-    const auto* at = reinterpret_cast<const std::byte*>(requests) + i * size;
-    if (Status s = CopyRequest(at, size, &given[i]); !s.ok()) return s;
     if (Status s = readers.emplace_back(given[i], asker).Read(); !s.ok()) return s;
     names.push_back(readers.back().name());
     if (given[i].process_set != given[0].process_set) {
@@ -345,6 +379,43 @@ Status ReadRequests(const rm_request* requests, size_t n, const Asker& asker,
   const engine::Group group =
       n > 1 ? engine::GroupOf(names, given[0].process_set) : engine::Group();
   for (Reader& reader : readers) operations->push_back(reader.Take(group));
+  return {};
+}
+
+Status ReadPrepared(const char* name, const rm_request* requests, size_t n, PreparedGroup* group) {
+  if (Status s = CheckName(name); !s.ok()) return s;
+  std::vector<rm_request> given;
+  if (Status s = CopyRequests(requests, n, &given); !s.ok()) return s;
+  const auto at = [&](size_t i) {
+    return "prepared group '" + std::string(name) + "', tensor " + std::to_string(i) + ": ";
+  };
+  const Asker nobody;  // an allreduce names no worker
+  auto pieces = std::make_shared<engine::Pieces>();
+  uint64_t count = 0;
+  std::string shapes;
+  for (size_t i = 0; i < n; ++i) {
+    if (given[i].kind != RM_ALLREDUCE) {
+      return Invalid(at(i) + "kind is " + std::to_string(given[i].kind) +
+                     ", and only allreduces can be prepared");
+    }
+    given[i].name = name;
+    Reader reader(given[i], nobody);
+    if (Status s = reader.Read(); !s.ok()) return {s.code(), at(i) + s.message()};
+    if (const std::string why = WhyNotOne(given[0], given[i]); !why.empty())
+      return Invalid(at(i) + why);
+    const std::shared_ptr<Operation> one = reader.Take({});
+    if (i == 0) group->request = one->request;
+    if (one->request.count > SIZE_MAX / 2 / element::Size(given[i].dtype) - count)
+      return Invalid(at(i) + "with it the group has more bytes than memory can have");
+    count += one->request.count;
+    shapes += engine::ShapeText(one->request);
+    pieces->push_back({one->in, one->out, one->request.count});
+  }
+  group->request.count = count;
+  group->request.shape.clear();
+  group->request.pieces = std::move(shapes);
+  group->pieces = std::move(pieces);
+  group->device = given[0].device - 1;
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/elastic/prepared_group.h"
 #include "collectives/engine/operation.h"
 #include "ringmaster/ringmaster.h"
 
@@ -31,5 +32,9 @@ struct Asker {
 // on all ranks alike: it becomes the request's `problem`.
 Status ReadRequests(const rm_request* requests, size_t n, const Asker& asker,
                     std::vector<std::shared_ptr<engine::Operation>>* operations);
+
+// A group of the name `name` that is made of `n` allreduces, given as for ReadRequests(). Their own
+// names are not read.
+Status ReadPrepared(const char* name, const rm_request* requests, size_t n, PreparedGroup* group);
 
 }  // namespace ringmaster::elastic

@@ -140,6 +140,72 @@ TEST(RequestReaderTest, ManyAreAGroupOfTheirNamesInTheirOrder) {
   EXPECT_THAT(ReadRequests(requests, 2, Here(), &turned).message(), HasSubstr("process_set is 1"));
 }
 
+rm_request OfPrepared(const size_t* shape, int dimensions) {
+  rm_request request = Good(RM_ALLREDUCE, nullptr);
+  request.shape = shape;
+  request.dimensions = dimensions;
+  return request;
+}
+
+TEST(RequestReaderTest, APreparedGroupIsOneRequestWithTheShapesOfItsTensors) {
+  const size_t five = 5, none = 0;
+  rm_request requests[] = {Good(RM_ALLREDUCE, nullptr), OfPrepared(&five, 1),
+                           OfPrepared(nullptr, 0), OfPrepared(&none, 1)};
+  float out[5];
+  requests[1].out = out;
+  for (rm_request& request : requests) request.postscale = 0.25;
+  PreparedGroup group;
+  const Status status = ReadPrepared("group", requests, 4, &group);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(group.request.name, "group");
+  EXPECT_EQ(group.request.pieces, "[4, 3][5][1][0]");
+  EXPECT_EQ(group.request.count, 18u);
+  EXPECT_TRUE(group.request.shape.empty());
+  EXPECT_EQ(group.request.postscale, 0.25);
+  const auto first = group.Ask(nullptr), second = group.Ask(nullptr);
+  EXPECT_EQ(first->pieces, second->pieces) << "nothing is described again";
+  EXPECT_EQ((*first->pieces)[1].in, data);
+  EXPECT_EQ((*first->pieces)[1].out, out);
+}
+
+TEST(RequestReaderTest, OfWhatCannotBePreparedTheGroupTheTensorAndTheFieldAreNamed) {
+  const size_t huge = SIZE_MAX / 9;
+  const struct {
+    std::function<void(rm_request*)> spoil;
+    const char* says;
+  } cases[] = {
+      {[](rm_request* r) { r->kind = RM_ALLGATHER; }, "kind is 2, and only allreduces"},
+      {[](rm_request* r) { r->op = RM_ADASUM; }, "op is adasum"},
+      {[](rm_request* r) { r->op = RM_MAX; }, "op is"},
+      {[](rm_request* r) { r->dtype = RM_FLOAT64; }, "dtype is 7, and of the group's first 6"},
+      {[](rm_request* r) { r->prescale = 2; }, "prescale is 2"},
+      {[](rm_request* r) { r->postscale = 2; }, "postscale is 2"},
+      {[](rm_request* r) { r->postscale = NAN; }, "must be finite"},
+      {[](rm_request* r) { r->process_set = 3; }, "process_set is 3, and of the group's first 0"},
+      {[](rm_request* r) { r->device = 1; }, "device is 1, and of the group's first 0"},
+      {[](rm_request* r) { r->priority = 1; }, "priority is 1"},
+      {[](rm_request* r) { r->ready_event = r; }, "ready_event must be NULL"},
+      {[](rm_request* r) { r->in = nullptr; }, "buffer is null"},
+      {[&](rm_request* r) { r->shape = &huge, r->dimensions = 1; }, "more bytes than memory"},
+      {[](rm_request* r) { r->size += 8; }, "size is"},
+  };
+  for (const auto& one : cases) {
+    rm_request requests[] = {Good(RM_ALLREDUCE), Good(RM_ALLREDUCE), Good(RM_ALLREDUCE)};
+    if (one.says == std::string("more bytes than memory")) one.spoil(&requests[1]);
+    one.spoil(&requests[2]);
+    PreparedGroup group;
+    const Status status = ReadPrepared("group", requests, 3, &group);
+    EXPECT_EQ(status.code(), RM_ERR_INVALID) << one.says;
+    EXPECT_THAT(status.message(), HasSubstr(one.says));
+    if (one.says == std::string("size is")) continue;
+    EXPECT_THAT(status.message(), HasSubstr("prepared group 'group', tensor 2: "));
+  }
+  PreparedGroup group;
+  const rm_request good = Good(RM_ALLREDUCE);
+  EXPECT_THAT(ReadPrepared("", &good, 1, &group).message(), HasSubstr("name is empty"));
+  EXPECT_THAT(ReadPrepared("x", &good, 0, &group).message(), HasSubstr("n is 0"));
+}
+
 TEST(RequestReaderTest, SplitsThatDoNotFitAreAProblemForAllRanks) {
   const struct {
     std::vector<size_t> splits;

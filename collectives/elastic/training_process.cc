@@ -167,6 +167,8 @@ Status TrainingProcess::Finish(Clock::time_point deadline) {
     return {RM_ERR_DROPPED, "the others have gone on without this worker"};
   sidecar_.Finish();
   sidecar_.AwaitHeard(deadline);
+  if (Status s = host_.FinishMpi(deadline); !s.ok())
+    std::fprintf(stderr, "ringmaster: MPI is not finalised: %s\n", s.message().c_str());
   return {};
 }
 

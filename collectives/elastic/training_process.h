@@ -64,6 +64,8 @@ class TrainingProcess {
   Status Finish(Clock::time_point deadline);
 
   bool joining() const;
+  // Null: collectives don't go by MPI.
+  const mpi::MpiWorld* mpi() const { return host_.mpi(); }
   // What is known of the view, its members and the process sets.
   const engine::EngineInfo& info() const { return host_.engine()->info(); }
   // For a joiner: the number of the next process set that its script adds.

@@ -23,6 +23,8 @@ void GiveOut(const Part& part, const Request& request, const std::byte* from,
     operation->rows_by_rank = part.rows_by_rank;
   } else if (request.kind == Kind::kTransfer) {  // the sender has no `out`
     if (operation->out != nullptr) std::memcpy(operation->out, from, request.bytes());
+  } else if (operation->pieces != nullptr) {
+    Unpack(from, *operation->pieces, request.dtype, request.postscale);
   } else if (request.kind == Kind::kAllreduce || request.kind == Kind::kBroadcast) {
     const bool is_there = part.delivered && request.postscale == 1.0;
     if (is_there) return;
@@ -65,6 +67,7 @@ bool AllShareMemory(const Communicator* host) {
 bool CpuBackend::RunsAlone(const Request& request) const {
   // A tensor on a GPU comes here as a copy in the host's memory, and its result is copied back.
   if (!all_share_memory_ || request.on_gpu) return false;
+  if (!request.pieces.empty()) return false;  // they lie apart, so they are packed
   // The first operation of a set in a view is packed: only then the set is given its channel.
   if (request.process_set != 0 && !ranks_.HasChannel(request.process_set)) return false;
   return request.kind == Kind::kAllreduce && request.op != RM_ADASUM &&

@@ -43,6 +43,32 @@ TEST_F(CpuBackendTest, FusedAllreducesAreOneCallAndComeOutInTheirPlaces) {
   EXPECT_TRUE(pending_.empty());
 }
 
+Request OfPieces(const std::string& name, uint64_t count, const std::string& shapes) {
+  Request request{name, Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", count, 0.5, 2.0};
+  request.pieces = shapes;
+  return request;
+}
+
+TEST_F(CpuBackendTest, APreparedGroupIsOneCallWithWhatElseIsReadyAndComesOutInItsPlaces) {
+  std::vector<float> a{1, 2}, b{10}, b_out(1), c{100}, c_out(1);
+  Request request = OfPieces("group", 3, "[2][1]");
+  const auto pieces =
+      std::make_shared<Pieces>(Pieces{{a.data(), a.data(), 2}, {b.data(), b_out.data(), 1}});
+  const auto operation = std::make_shared<Operation>(request, pieces, Operation::OnDevice());
+  pending_.Add(operation);
+  response_.requests = {request};
+  Add({"c", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 1, 1.0, 1.0}, c.data(), c_out.data());
+  ASSERT_TRUE(backend_.Execute(response_, pending_, &result_).ok());
+  EXPECT_EQ(host_.calls, std::vector<std::string>{"allreduce"});
+  EXPECT_EQ(a, (std::vector<float>{1, 2})) << "nothing is given out before it is published";
+  EXPECT_TRUE(backend_.Publish(result_, &pending_));
+  EXPECT_EQ(a, (std::vector<float>{3, 6}));
+  EXPECT_EQ(b, std::vector<float>{10});
+  EXPECT_EQ(b_out, std::vector<float>{30});
+  EXPECT_EQ(c_out, std::vector<float>{300});
+  EXPECT_TRUE(operation->done());
+}
+
 TEST_F(CpuBackendTest, AFailedCallLeavesWhatIsPendingAsItIs) {
   std::vector<float> data{1, 2};
   const auto operation =
@@ -69,6 +95,10 @@ TEST_F(DirectTest, ALargeTensorIsReducedWhereItLiesPieceByPiece) {
   EXPECT_EQ(data, (std::vector<float>{1.5, 3, 4.5})) << "the raw result";
   EXPECT_TRUE(direct_.Publish(result_, &pending_));
   EXPECT_EQ(data, (std::vector<float>{3, 6, 9}));
+}
+
+TEST_F(DirectTest, TheTensorsOfAPreparedGroupLieApartSoTheyArePackedHoweverLargeTheyAre) {
+  EXPECT_FALSE(direct_.RunsAlone(OfPieces("group", 100, "[50][50]")));
 }
 
 TEST_F(DirectTest, SoIsOneOfAProcessSetOverAChannelOfItsOwn) {

@@ -7,6 +7,7 @@
 #include "collectives/element/element.h"
 #include "collectives/element/streaming_copy.h"
 #include "collectives/engine/adasum.h"
+#include "collectives/engine/pieces.h"
 
 namespace ringmaster::engine {
 namespace {
@@ -121,12 +122,15 @@ Status CpuCollectives::Allreduce(Batch batch, Part* part) {
 
   if (first.op == RM_ADASUM) return Adasum(first, part);
   std::byte* to = part->data->data();
-  if (batch.size() == 1 && first.prescale == 1.0 && IsAsked(AskedFor(first, pending_))) {
-    return on_.host->Allreduce(AskedFor(first, pending_).in, to, count, first.dtype, first.op);
+  const Operation& only = AskedFor(first, pending_);
+  if (batch.size() == 1 && first.prescale == 1.0 && IsAsked(only) && only.pieces == nullptr) {
+    return on_.host->Allreduce(only.in, to, count, first.dtype, first.op);
   }
   for (const Request& request : batch) {
     const Operation& operation = AskedFor(request, pending_);
-    if (IsAsked(operation)) {
+    if (operation.pieces != nullptr) {
+      Pack(*operation.pieces, to, request.dtype, request.prescale);
+    } else if (IsAsked(operation)) {
       element::CopyScaled(operation.in, to, request.count, request.dtype, request.prescale);
     } else {
       element::FillIdentity(to, request.count, request.dtype, request.op);

@@ -20,6 +20,8 @@ struct StepOutcome {
   // Two direct allreduces, in two segments each.
   std::vector<double> in_place;
   std::vector<double> apart;
+  std::vector<std::vector<double>> prepared;        // in place
+  std::vector<std::vector<double>> prepared_apart;  // in a buffer with `prepared`
   std::vector<float> first_of_group;
   std::vector<int32_t> second_of_group;  // must have the same participants as first_of_group
   std::vector<int32_t> gathered;
@@ -101,6 +103,11 @@ Status RunStep(TestWorker& w, int step, StepOutcome* outcome, OwnOutcome* own) {
   outcome->apart.assign(kDirect, -1);
   asked.push_back(w.Ask({"apart", Kind::kAllreduce, RM_FLOAT64, RM_MAX, "", kDirect, 0.5, 4},
                         input.data(), outcome->apart.data()));
+  outcome->prepared = {std::vector<double>(kDirect, bit), {bit}, {}, {bit, bit}};
+  asked.push_back(AskPrepared(w, "prepared", &outcome->prepared));
+  std::vector<std::vector<double>> pieces = {{bit}, {bit, bit, bit}};
+  outcome->prepared_apart = {{-1}, {-1, -1, -1}};
+  asked.push_back(AskPrepared(w, "prepared apart", &pieces, &outcome->prepared_apart));
   outcome->first_of_group.assign(3, bit);
   outcome->second_of_group.assign(7, 1 << w.id);
   Request first{"first", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 3, 1, 1};
@@ -189,6 +196,12 @@ void CheckOutcome(const StepOutcome& o, int step, const Worlds& worlds) {
   CheckOneOf(o.average, worlds, "average", average);
   CheckOneOf(o.in_place, worlds, "in place", SumOfBits);
   CheckOneOf(o.apart, worlds, "apart", [](const auto& ids) { return 2.0 * (1 << ids.back()); });
+  for (const auto* prepared : {&o.prepared, &o.prepared_apart}) {
+    CheckOneOf(prepared->front(), worlds, "first tensor of a prepared group", SumOfBits);
+    for (const auto& piece : *prepared) {
+      EXPECT_THAT(piece, testing::Each(prepared->front()[0])) << "of one prepared group";
+    }
+  }
   CheckOneOf(o.first_of_group, worlds, "first of group", SumOfBits);
   EXPECT_THAT(o.second_of_group, testing::Each(o.first_of_group[0])) << "of one group";
   std::vector<testing::Matcher<const std::vector<int32_t>&>> gathered;

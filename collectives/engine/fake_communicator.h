@@ -73,6 +73,7 @@ class FakeCommunicator : public Communicator {
                                               static_cast<int>(ranks.size()), epoch_);
     return {};
   }
+  Status CheckPeers() override { return aborted ? Status(RM_ERR_EPOCH_MOVED, why_) : peers; }
   void Abort(const std::string& why) override {
     aborted = true;
     why_ = why;
@@ -80,6 +81,7 @@ class FakeCommunicator : public Communicator {
   const char* PathTo(int) const override { return path; }
   std::span<std::byte> ArenaBuffer(size_t) override { return {}; }
 
+  Status peers;  // what CheckPeers() answers unless there was an abort
   const char* path = "shm";
   std::vector<std::string> calls;
   int fail_at = -1;  // the call with this index fails

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "collectives/engine/buffer.h"
+#include "collectives/engine/pieces.h"
 #include "collectives/engine/request.h"
 #include "common/sync/mutex.h"
 #include "ringmaster/status.h"
@@ -50,6 +51,14 @@ class Operation {
         rows(rows),
         splits(std::move(splits)),
         on_device(on_device) {}
+  // The allreduce of a prepared group. `pieces` is not null.
+  Operation(Request request, std::shared_ptr<const Pieces> pieces, OnDevice on_device)
+      : request(std::move(request)),
+        in(nullptr),
+        out(nullptr),
+        rows(0),
+        on_device(on_device),
+        pieces(std::move(pieces)) {}
 
   const Request request;
   const void* const in;
@@ -57,6 +66,7 @@ class Operation {
   const size_t rows;  // rows that this rank gives to an allgather or alltoall
   const Splits splits;
   const OnDevice on_device;
+  const std::shared_ptr<const Pieces> pieces;  // null: input and result lie at `in` and `out`
   const std::chrono::steady_clock::time_point asked_at = std::chrono::steady_clock::now();
 
   // Results; valid when done() and the status is OK.

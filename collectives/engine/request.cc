@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "collectives/element/element.h"
+#include "collectives/engine/pieces.h"
 
 namespace ringmaster::engine {
 namespace {
@@ -53,6 +54,24 @@ std::string GroupText(const Request& request) {
   if (request.group.size == 0) return "none";
   return "that of '" + request.group.first + "' with " + std::to_string(request.group.size) +
          " tensors";
+}
+
+// Where the tensors of prepared groups differ: their number first, then the first shape.
+std::string DescribePieces(const std::map<int, Request>& by_rank) {
+  std::map<int, std::vector<std::string>> shapes;
+  std::map<int, std::string> values;
+  for (const auto& [rank, request] : by_rank) {
+    shapes[rank] = ShapesOfPieces(request.pieces);
+    values[rank] = shapes[rank].empty() ? "none" : std::to_string(shapes[rank].size());
+  }
+  std::string why = Differences("number of tensors in the prepared group", values);
+  const size_t pieces = shapes.begin()->second.size();
+  for (size_t i = 0; why.empty() && i < pieces; ++i) {
+    for (const auto& [rank, listed] : shapes) values[rank] = listed[i];
+    why = Differences(("shape of tensor " + std::to_string(i) + " of the prepared group").c_str(),
+                      values);
+  }
+  return why;
 }
 
 }  // namespace
@@ -143,8 +162,12 @@ void Write(ByteWriter* out, const Request& request) {
   out->Put(request.priority);
   out->PutString(request.problem);
   out->Put(request.process_set);
-  out->Put(static_cast<uint32_t>(request.members.size()));
-  for (const std::string& worker : request.members) out->PutString(worker);
+  // The shapes of pieces travel as a member, which an allreduce has none of: so a rank whose
+  // library knows of no pieces reads what follows, and takes part if it has joined.
+  const std::vector<std::string> pieces(request.pieces.empty() ? 0 : 1, request.pieces);
+  const auto& members = request.kind == Kind::kAllreduce ? pieces : request.members;
+  out->Put(static_cast<uint32_t>(members.size()));
+  for (const std::string& member : members) out->PutString(member);
   out->Put(request.removed_set);
   out->Put(static_cast<uint8_t>(request.on_gpu));
 }
@@ -170,6 +193,10 @@ Request ReadRequest(ByteReader* in) {
   request.process_set = in->Get<int32_t>();
   const auto members = in->Get<uint32_t>();
   for (uint32_t i = 0; i < members && in->ok(); ++i) request.members.push_back(in->GetString());
+  if (request.kind == Kind::kAllreduce && !request.members.empty()) {
+    request.pieces = std::move(request.members.front());
+    request.members.clear();
+  }
   request.removed_set = in->Get<int32_t>();
   request.on_gpu = in->Get<uint8_t>() != 0;
   return request;
@@ -198,6 +225,7 @@ std::string DescribeMismatch(const std::map<int, Request>& by_rank) {
   if (why.empty())
     why = differ("op", [](const Request& r) { return std::string(element::OpName(r.op)); });
   if (why.empty()) why = differ("root", [](const Request& r) { return r.root; });
+  if (why.empty()) why = DescribePieces(by_rank);
   const bool gather = IsRagged(first.kind);
   if (why.empty() && any([](const Request& r) { return !r.shape.empty(); })) {
     why = differ(gather ? "shape of a row" : "shape", ShapeText);

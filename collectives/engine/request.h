@@ -78,6 +78,9 @@ struct Request {
   std::vector<std::string> members;
   int32_t removed_set = 0;  // of a set that is removed: its number
   bool on_gpu = false;      // input and result lie in a GPU's memory
+  // Of the allreduce of a prepared group: the shapes of its tensors, one after the other, as in
+  // "[2, 3][4]" (pieces.h); `count` is the sum of their elements. Empty: it is of one tensor.
+  std::string pieces;
 
   bool operator==(const Request&) const = default;
   // The key of the request: one name may be in use in several sets, and between several pairs of

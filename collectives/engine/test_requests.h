@@ -35,6 +35,26 @@ inline std::vector<std::shared_ptr<Operation>> AskGroup(TestWorker& w,
   return group;
 }
 
+// Asks for a sum of these tensors as a prepared group. `out`: null: in place.
+inline std::shared_ptr<Operation> AskPrepared(TestWorker& w, const std::string& name,
+                                              std::vector<std::vector<double>>* in,
+                                              std::vector<std::vector<double>>* out = nullptr,
+                                              int set = 0) {
+  Request request{name, Kind::kAllreduce, RM_FLOAT64, RM_SUM};
+  request.process_set = set;
+  const auto pieces = std::make_shared<Pieces>();
+  for (size_t i = 0; i < in->size(); ++i) {
+    std::vector<double>& from = (*in)[i];
+    pieces->push_back({from.data(), out == nullptr ? from.data() : (*out)[i].data(), from.size()});
+    request.count += from.size();
+    request.pieces += "[" + std::to_string(from.size()) + "]";
+  }
+  const auto operation =
+      std::make_shared<Operation>(std::move(request), pieces, Operation::OnDevice());
+  if (Status s = w.engine->Submit(operation); !s.ok()) operation->Complete(s);
+  return operation;
+}
+
 inline Status Await(const std::shared_ptr<Operation>& operation) {
   if (!operation->WaitUntil(Engine::Clock::now() + kLong)) {
     return {RM_ERR_TIMEOUT, "'" + operation->request.name + "' hangs"};

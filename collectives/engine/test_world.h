@@ -67,6 +67,7 @@ class CountingCommunicator : public Communicator {
   // The subset's calls are counted apart, because not all ranks make them.
   Status Subset(std::span<const int> ranks, int channel,
                 std::unique_ptr<Communicator>* out) override;
+  Status CheckPeers() override { return real_->CheckPeers(); }
   void Abort(const std::string& why) override { real_->Abort(why); }
   const char* PathTo(int peer) const override { return real_->PathTo(peer); }
   std::span<std::byte> ArenaBuffer(size_t bytes) override { return real_->ArenaBuffer(bytes); }

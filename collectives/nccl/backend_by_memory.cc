@@ -11,19 +11,19 @@ using engine::Retained;
 void BackendByMemory::Install(Communicator* host, const std::vector<std::string>& workers) {
   host_ = host;
   workers_ = workers;
-  on_host_.Install(host, workers);
+  on_host_->Install(host, workers);
   if (on_gpu_ != nullptr) on_gpu_->Install(host, workers);
 }
 
 void BackendByMemory::Uninstall() {
   host_ = nullptr;
   if (on_gpu_ != nullptr) on_gpu_->Uninstall();
-  on_host_.Uninstall();
+  on_host_->Uninstall();
 }
 
 void BackendByMemory::ForgetSet(int32_t process_set) {
   if (on_gpu_ != nullptr) on_gpu_->ForgetSet(process_set);
-  on_host_.ForgetSet(process_set);
+  on_host_->ForgetSet(process_set);
 }
 
 Status BackendByMemory::MakeOnGpu() {
@@ -32,7 +32,7 @@ Status BackendByMemory::MakeOnGpu() {
     return {RM_ERR_UNAVAILABLE, "the others' tensors lie in GPUs' memory, and here " + gpu.no_cuda};
   }
   const int device = gpu.devices > 0 ? device_ % gpu.devices : 0;
-  on_gpu_ = std::make_unique<NcclBackend>(gpu, &on_host_, device, limits_, needs_nccl_);
+  on_gpu_ = std::make_unique<NcclBackend>(gpu, on_host_.get(), device, limits_, needs_nccl_);
   on_gpu_->Install(host_, workers_);
   sync::MutexLock lock(&mu_);
   to_abort_ = on_gpu_.get();
@@ -41,7 +41,7 @@ Status BackendByMemory::MakeOnGpu() {
 }
 
 Status BackendByMemory::Choose(const Response& response, engine::Backend** backend) {
-  *backend = &on_host_;
+  *backend = on_host_.get();
   if (!response.requests.front().on_gpu) return {};
   if (on_gpu_ == nullptr) {
     if (Status s = MakeOnGpu(); !s.ok()) return s;
@@ -64,7 +64,7 @@ Status BackendByMemory::HandOver(int holder, const Retained* held, Retained* res
 
 engine::Backend* BackendByMemory::Of(const Response& response) {
   const bool on_gpu = response.requests.front().on_gpu && on_gpu_ != nullptr;
-  return on_gpu ? on_gpu_.get() : static_cast<engine::Backend*>(&on_host_);
+  return on_gpu ? on_gpu_.get() : on_host_.get();
 }
 
 void BackendByMemory::Withdraw(Retained* result, const PendingTable& pending) {

@@ -1,6 +1,6 @@
 // The backend of a worker that may have tensors in both memories: operations on tensors in the
-// host's memory go to CpuBackend, those on tensors in a GPU's memory to NcclBackend. All ranks have
-// agreed on which it is.
+// host's memory go to the backend for those (CpuBackend), those on tensors in a GPU's memory to
+// NcclBackend. All ranks have agreed on which it is.
 //
 // The GPU's libraries are looked for when the first such tensor comes.
 //
@@ -21,9 +21,14 @@ namespace ringmaster::nccl {
 class BackendByMemory : public engine::Backend {
  public:
   // `gpu` finds the GPU libraries. It is called when an operation on a GPU comes and there is no
-  // NcclBackend yet. The others are as for NcclBackend.
-  BackendByMemory(std::function<Gpu()> gpu, int device, WaitLimits limits, bool needs_nccl = false)
-      : find_gpu_(std::move(gpu)), device_(device), limits_(limits), needs_nccl_(needs_nccl) {}
+  // NcclBackend yet. `on_host` is for the host's memory. The others are as for NcclBackend.
+  BackendByMemory(std::function<Gpu()> gpu, int device, WaitLimits limits, bool needs_nccl = false,
+                  std::unique_ptr<engine::Backend> on_host = std::make_unique<engine::CpuBackend>())
+      : find_gpu_(std::move(gpu)),
+        device_(device),
+        limits_(limits),
+        needs_nccl_(needs_nccl),
+        on_host_(std::move(on_host)) {}
 
   void ExpectView(bool planned) override {
     if (on_gpu_ != nullptr) on_gpu_->ExpectView(planned);
@@ -32,7 +37,7 @@ class BackendByMemory : public engine::Backend {
   void Uninstall() override;
   void ForgetSet(int32_t process_set) override;
   bool RunsAlone(const engine::Request& request) const override {
-    return !request.on_gpu && on_host_.RunsAlone(request);
+    return !request.on_gpu && on_host_->RunsAlone(request);
   }
   Status Execute(const engine::Response& response, const engine::PendingTable& pending,
                  engine::Retained* result) override;
@@ -53,9 +58,9 @@ class BackendByMemory : public engine::Backend {
   const int device_;
   const WaitLimits limits_;
   const bool needs_nccl_;
-  engine::CpuBackend on_host_;
-  engine::Backend* last_ = &on_host_;  // which of the two has executed last
-  Communicator* host_ = nullptr;       // null: no view
+  const std::unique_ptr<engine::Backend> on_host_;
+  engine::Backend* last_ = on_host_.get();  // which of the two has executed last
+  Communicator* host_ = nullptr;            // null: no view
   std::vector<std::string> workers_;
 
   sync::Mutex mu_;

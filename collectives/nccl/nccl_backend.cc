@@ -230,6 +230,15 @@ Status NcclBackend::CopyToHost(const Operation& operation, std::shared_ptr<Buffe
   buffers_.Hold(*copy);
   const Patience patience(limits_.collective, view_.Asker());
   if (Status s = AwaitReady(operation, patience); !s.ok()) return s;
+  if (operation.pieces != nullptr) {
+    std::byte* to = (*copy)->data();
+    for (const engine::Piece& piece : *operation.pieces) {
+      const uint64_t size = piece.count * element::Size(operation.request.dtype);
+      if (size == 0) continue;
+      if (Status s = stream_.Copy(to, piece.in, size); !s.ok()) return s;
+      to += size;
+    }
+  }
   if (operation.in == nullptr) return {};
   return stream_.Copy((*copy)->data(), operation.in, bytes);
 }
@@ -313,6 +322,15 @@ Status NcclBackend::HandOver(int holder, const Retained* held, Retained* result)
 
 Status NcclBackend::GiveOut(const Part& part, const Request& request, const std::byte* from,
                             Operation* operation, std::shared_ptr<Buffer>* gathered) {
+  if (operation->pieces != nullptr) {
+    for (const engine::Piece& piece : *operation->pieces) {
+      const uint64_t size = piece.count * element::Size(request.dtype);
+      if (size == 0) continue;
+      if (Status s = stream_.Copy(piece.out, from, size); !s.ok()) return s;
+      from += size;
+    }
+    return {};
+  }
   if (request.kind == Kind::kAllreduce || request.kind == Kind::kBroadcast) {
     return stream_.Copy(operation->out, from, request.bytes());
   }

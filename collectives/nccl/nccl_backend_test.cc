@@ -139,6 +139,51 @@ TEST_P(Collectives, LargeTensorsOfTypesThatNcclLacksComeBackToo) {
             std::vector<int16_t>(large.size(), 6));
 }
 
+std::shared_ptr<Operation> AskPrepared(TestWorker& w, rm_dtype dtype, uint64_t count,
+                                       const std::string& shapes, const engine::Pieces& pieces) {
+  Request request{"group", Kind::kAllreduce, dtype, RM_SUM, "", count, 0.5, 4};
+  if (dtype == RM_INT16) request.prescale = request.postscale = 1;
+  request.on_gpu = true;
+  request.pieces = shapes;
+  auto operation =
+      std::make_shared<Operation>(std::move(request), std::make_shared<engine::Pieces>(pieces),
+                                  Operation::OnDevice{.device = 0, .ready_event = nullptr});
+  if (Status s = w.engine->Submit(operation); !s.ok()) operation->Complete(s);
+  return operation;
+}
+
+TEST_P(Collectives, APreparedGroupComesBackInItsPlacesAlsoOfATypeThatNcclLacks) {
+  OnEach(&gpus.world, {0, 1, 2}, [&](TestWorker& w) {
+    for (int pass = 0; pass < 3; ++pass) {
+      float* a = gpus.OnDevice(w.id, std::vector<float>(3, 1.0f));
+      float* b = gpus.OnDevice(w.id, std::vector<float>(5, 2.0f));
+      float* b_out = gpus.OnDevice(w.id, std::vector<float>(5));
+      ExpectOk(AskPrepared(w, RM_FLOAT32, 8, "[3][0][5]", {{a, a, 3}, {}, {b, b_out, 5}}));
+      EXPECT_THAT(Read(a, 3), Each(6.0f));
+      EXPECT_THAT(Read(b, 5), Each(2.0f));
+      EXPECT_THAT(Read(b_out, 5), Each(12.0f));
+      int16_t* c = gpus.OnDevice(w.id, std::vector<int16_t>(2, 1));
+      int16_t* d = gpus.OnDevice(w.id, std::vector<int16_t>(4, 5));
+      ExpectOk(AskPrepared(w, RM_INT16, 6, "[2][4]", {{c, c, 2}, {d, d, 4}}));
+      EXPECT_THAT(Read(c, 2), Each(3));
+      EXPECT_THAT(Read(d, 4), Each(15));
+    }
+  });
+}
+
+TEST_P(Collectives, ARankThatHasJoinedAddsNothingToAPreparedGroup) {
+  OnEach(&gpus.world, {0, 1, 2}, [&](TestWorker& w) {
+    if (w.id > 0) {
+      float* a = gpus.OnDevice(w.id, std::vector<float>(3, 1.0f));
+      float* b = gpus.OnDevice(w.id, std::vector<float>(5, 2.0f));
+      ExpectOk(AskPrepared(w, RM_FLOAT32, 8, "[3][5]", {{a, a, 3}, {b, b, 5}}));
+      EXPECT_THAT(Read(a, 3), Each(4.0f));
+      EXPECT_THAT(Read(b, 5), Each(8.0f));
+    }
+    engine::Join(w);
+  });
+}
+
 TEST_P(Collectives, ManyTensorsAreFusedAndComeBackInTheirPlaces) {
   OnEach(&gpus.world, {0, 1, 2}, [&](TestWorker& w) {
     std::vector<std::shared_ptr<Operation>> asked;

@@ -88,6 +88,29 @@ Status NcclOperations::InputOf(const Request& request, const PendingTable& pendi
   return stream_->Copy(on_device->data(), nothing->data(), request.bytes());
 }
 
+Status NcclOperations::CallsFor(const Request& request, const PendingTable& pending,
+                                uint64_t offset, std::vector<Call>* calls) {
+  const void* in = nullptr;
+  if (Status s = InputOf(request, pending, &in); !s.ok()) return s;
+  if (request.pieces.empty()) {
+    calls->push_back({in, offset, request.count});
+    return {};
+  }
+  const auto operation = pending.Find(request.key());
+  const auto* at = static_cast<const std::byte*>(in);  // of a rank that has joined
+  const std::vector<uint64_t> counts = engine::CountsOfPieces(request.pieces);
+  // The calls may not go beyond the buffer, whatever a rank with a defect has said.
+  if (std::accumulate(counts.begin(), counts.end(), uint64_t{0}) != request.count)
+    return {RM_ERR_INTERNAL, "the tensors of '" + request.name + "' are not its elements"};
+  for (size_t i = 0; i < counts.size(); ++i) {
+    calls->push_back({operation == nullptr ? at : (*operation->pieces)[i].in, offset, counts[i]});
+    const uint64_t bytes = counts[i] * element::Size(request.dtype);
+    if (at != nullptr) at += bytes;
+    offset += bytes;
+  }
+  return {};
+}
+
 Status NcclOperations::Launch(NcclLink* link, const std::string& what,
                               const std::function<Result()>& calls) {
   link->CountLaunch();
@@ -123,22 +146,23 @@ Status NcclOperations::Allreduce(const Work& work, NcclLink* link,
   if (Status s = buffers_->TakeFor(work.part, bytes); !s.ok()) return s;
   if (bytes == 0) return {};
   ScaledOps ops(link);
-  std::vector<const void*> inputs(work.batch.size());
+  std::vector<std::vector<Call>> calls(work.batch.size());
   std::vector<RedOp> op(work.batch.size());
+  uint64_t offset = 0;
   for (size_t i = 0; i < work.batch.size(); ++i) {
-    if (Status s = InputOf(work.batch[i], work.pending, &inputs[i]); !s.ok()) return s;
+    if (Status s = CallsFor(work.batch[i], work.pending, offset, &calls[i]); !s.ok()) return s;
     if (Status s = ops.Get(reductions[i], work.batch[i].dtype, &op[i]); !s.ok()) return s;
+    offset += SpaceOf(work.batch[i]);
   }
   return Launch(link, "an allreduce", [&] {
     Result result = Result::kSuccess;
-    std::byte* to = work.part->data->data();
     for (size_t i = 0; i < work.batch.size(); ++i) {
-      const Request& request = work.batch[i];
-      if (request.count > 0) {
-        result = First(result, nccl_->AllReduce(inputs[i], to, request.count, reductions[i].type,
-                                                op[i], link->comm(), stream_->get()));
+      for (const Call& call : calls[i]) {
+        if (call.count == 0) continue;
+        result = First(result,
+                       nccl_->AllReduce(call.in, work.part->data->data() + call.offset, call.count,
+                                        reductions[i].type, op[i], link->comm(), stream_->get()));
       }
-      to += SpaceOf(request);
     }
     return result;
   });

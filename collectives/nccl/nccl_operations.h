@@ -61,6 +61,16 @@ class NcclOperations {
   Status Broadcast(const Work& work, NcclLink* link);
   Status Alltoall(const Work& work, NcclLink* link);
 
+  // One call of NCCL's within an allreduce.
+  struct Call {
+    const void* in;
+    uint64_t offset;  // of its result, in the batch's buffer
+    uint64_t count;
+  };
+  // The calls for a request whose result begins at `offset`: one, or one for each tensor of a
+  // prepared group, on all ranks alike.
+  Status CallsFor(const engine::Request& request, const engine::PendingTable& pending,
+                  uint64_t offset, std::vector<Call>* calls);
   // The input on the device: the operation's own or, on a rank that has joined, one that changes
   // nothing.
   Status InputOf(const engine::Request& request, const engine::PendingTable& pending,

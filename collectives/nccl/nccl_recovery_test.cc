@@ -30,6 +30,7 @@ struct StepOutcome {
   std::vector<float> scaled;
   std::vector<int64_t> product;
   std::vector<int16_t> on_host;  // NCCL has no such type
+  std::vector<float> prepared;   // its two tensors, one after the other
   std::vector<float> first_of_group;
   std::vector<int32_t> second_of_group;
   std::vector<int32_t> gathered;
@@ -60,6 +61,9 @@ class Step {
     const auto product =
         Reduce("product", RM_INT64, std::vector<int64_t>(20, w_.id + 2), RM_PRODUCT);
     const auto on_host = Reduce("on host", RM_INT16, std::vector<int16_t>(5, 1 << w_.id));
+    float* const pieces[] = {gpus_->OnDevice(w_.id, std::vector<float>(3, bit)),
+                             gpus_->OnDevice(w_.id, std::vector<float>(4, bit))};
+    Prepared(pieces);
     const auto group = Group();
     if (group.empty()) return {RM_ERR_INTERNAL, "the group was refused"};
     const auto gather = Ask({"row", Kind::kAllgather, RM_INT32, RM_SUM, "", 3, 1, 1},
@@ -81,6 +85,8 @@ class Step {
     outcome->scaled = Read<float>(*scaled);
     outcome->product = Read<int64_t>(*product);
     outcome->on_host = Read<int16_t>(*on_host);
+    outcome->prepared.assign(pieces[0], pieces[0] + 3);
+    outcome->prepared.insert(outcome->prepared.end(), pieces[1], pieces[1] + 4);
     outcome->first_of_group = Read<float>(*group[0]);
     outcome->second_of_group = Read<int32_t>(*group[1]);
     outcome->gathered = Gathered<int32_t>(*gather, 3);
@@ -122,6 +128,14 @@ class Step {
     T* data = gpus_->OnDevice(w_.id, values);
     return Ask({name, Kind::kAllreduce, dtype, op, "", values.size(), prescale, postscale}, data,
                data);
+  }
+  void Prepared(float* const* pieces) {
+    Request request{"prepared", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 7, 1, 1};
+    request.on_gpu = true;
+    request.pieces = "[3][4]";
+    const auto listed = std::make_shared<engine::Pieces>(
+        engine::Pieces{{pieces[0], pieces[0], 3}, {pieces[1], pieces[1], 4}});
+    Submit(std::make_shared<Operation>(std::move(request), listed, Operation::OnDevice{}));
   }
   std::vector<std::shared_ptr<Operation>> Group() {
     Request first{"first", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 3, 1, 1};
@@ -196,6 +210,7 @@ void CheckOutcome(const StepOutcome& o, int step, const std::vector<int>& all,
   EXPECT_THAT(o.sum, bits(1, 1024.0f * static_cast<float>(step)));
   EXPECT_THAT(o.scaled, bits(2, 0));
   EXPECT_THAT(o.on_host, bits(1, 0));
+  EXPECT_THAT(o.prepared, bits(1, 0));
   EXPECT_THAT(o.first_of_group, bits(1, 0));
   EXPECT_THAT(o.second_of_group, testing::Each(o.first_of_group[0])) << "of one group";
   const auto product = [](const std::vector<int>& ids) {

@@ -29,6 +29,9 @@ class ProcessManager {
   // not called it in time.
   virtual Status Exchange(const std::string& name, const std::string& mine,
                           Clock::time_point deadline, std::vector<std::string>* said) = 0;
+  // An MPI in this process speaks with the same manager, and takes leave of it for the process, if
+  // their protocol knows one leave alone. Nothing more is exchanged.
+  virtual void LeaveIsTaken() {}
 };
 
 // What a launcher has told this process by its environment.

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "common/membership/clause.h"
+#include "common/membership/sizes.h"
 #include "common/membership/view.h"
 
 namespace ringmaster::membership {
@@ -31,7 +32,7 @@ struct Timers {
 
 struct Config {
   Pod self;  // its incarnation is taken from PersistentState
-  std::uint32_t min_pods = 1;
+  Sizes sizes;
   std::uint64_t seed = 1;  // of the campaign timer's jitter
   Timers timers;
   ClauseSet without;  // for tests: clauses taken out

@@ -9,6 +9,7 @@
 
 #include "common/membership/config.h"
 #include "common/membership/message.h"
+#include "common/membership/sizes.h"
 #include "common/membership/view.h"
 
 namespace ringmaster::membership {
@@ -58,7 +59,7 @@ struct RecordAnswered {
   Message message;
 };
 struct TargetChanged {
-  std::uint32_t min_pods = 1;
+  Sizes sizes;
   // Joiners wait a moment for each other until so many pods are there; 0: not known.
   std::uint32_t expected_pods = 0;
 };

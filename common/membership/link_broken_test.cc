@@ -108,7 +108,7 @@ TEST(LinkBrokenTest, NobodyIsLeftOutWhereTooFewWouldBeLeft) {
     EXPECT_EQ(view.reason, Reason::kLinkBroken);
     EXPECT_TRUE(view.train);
   }
-  job.Give("p0", TargetChanged{2, 3});
+  job.Give("p0", TargetChanged{{.least = 2}, 3});
   job.Give("p1", LinkBroken{MakeEpoch(1, 6), {"p2"}});
   EXPECT_EQ(job.Pods("p0"), (Uids{"p0", "p1"})) << "the job may be smaller by now";
 }

@@ -61,7 +61,7 @@ TEST(MakeWayTest, TheFirstViewOfTheLineageIsInstalledAndDecidesItsSuccessorAsAny
   EXPECT_EQ(job.ViewOf("p0").epoch, MakeEpoch(1, 1));
   job.record_ = BeginRecovery(job.record_, 2);
   job.Give("p0", RecoveryAsked{2});
-  const RecoveryResult result = RecoverFromQuorumLoss(2, {"p0"}, {&job.reports_["p0"]}, 1);
+  const RecoveryResult result = RecoverFromQuorumLoss(2, {"p0"}, {&job.reports_["p0"]}, Sizes{});
   ASSERT_NE(result.view, nullptr);
   job.record_ = FinishRecovery(job.record_, result.view);
   job.Give("p0", ViewDecided{result.view});

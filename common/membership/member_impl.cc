@@ -29,7 +29,7 @@ MemberImpl::MemberImpl(const Config& config, PersistentState stored)
              WithIncarnation(config.self, state_.stored().incarnation), config.timers),
       plan_({&state_, &workers_, &outbox_}, config.timers, without_),
       successor_({&state_, &peers_, &ranks_, &moves_.drains(), &moves_.applicants(), &plan_},
-                 config.min_pods, without_),
+                 config.sizes, without_),
       succession_({&state_, &peers_, &ranks_, &workers_, &successor_, &outbox_}, config),
       lineage_({&state_, &workers_, &ranks_, &outbox_},
                WithIncarnation(config.self, state_.stored().incarnation), without_),
@@ -118,7 +118,7 @@ void MemberImpl::Handle(const Event& event) {
         }
       },
       [&](const TargetChanged& e) {
-        successor_.SetMinPods(e.min_pods);
+        successor_.SetSizes(e.sizes);
         moves_.applicants().SetExpected(e.expected_pods);
       },
       [&](const RecoveryAsked& e) { lineage_.Ask(e.lineage); },

@@ -9,14 +9,20 @@
 namespace ringmaster::membership {
 namespace {
 
-// Gives `next` the pods and ranks that stay, in their order. False: none of them holds the state.
-bool KeepRanks(const View& view, const Change& change, View* next) {
-  bool holder = false;
+// Of each pod whether it stays, with at least one worker.
+std::vector<bool> Staying(const View& view, const Change& change) {
   std::vector<bool> has_rank(view.pods.size());
   for (std::size_t r = 0; r < view.ranks.size(); ++r) {
     const RankEntry& rank = view.ranks[r];
     if (!change.gone[rank.pod] && !change.lost_worker[r]) has_rank[rank.pod] = true;
   }
+  return has_rank;
+}
+
+// Gives `next` the pods and ranks that stay, in their order. False: none of them holds the state.
+bool KeepRanks(const View& view, const Change& change, View* next) {
+  bool holder = false;
+  const std::vector<bool> has_rank = Staying(view, change);
   std::vector<std::uint32_t> index(view.pods.size());
   for (std::size_t p = 0; p < view.pods.size(); ++p) {
     if (!has_rank[p]) continue;
@@ -35,12 +41,17 @@ bool KeepRanks(const View& view, const Change& change, View* next) {
   return holder;
 }
 
-void AddJoiners(const Change& change, View* next) {
+std::vector<const Joiner*> ByTopology(const std::vector<Joiner>& all) {
   std::vector<const Joiner*> joiners;
-  for (const Joiner& joiner : change.joiners) joiners.push_back(&joiner);
+  for (const Joiner& joiner : all) joiners.push_back(&joiner);
   std::sort(joiners.begin(), joiners.end(), [](const Joiner* a, const Joiner* b) {
     return TopologyLess(a->candidate.pod, b->candidate.pod);
   });
+  return joiners;
+}
+
+void AddJoiners(const Change& change, View* next) {
+  const std::vector<const Joiner*> joiners = ByTopology(change.joiners);
   // Maps and sets, because a thousand pods may join at once.
   std::map<std::string, std::uint32_t> pods;  // by uid
   for (const Pod& pod : next->pods) pods.emplace(pod.uid, pods.size());
@@ -63,6 +74,39 @@ void AddJoiners(const Change& change, View* next) {
       next->ranks.push_back({pod, worker.slot, worker.incarnation, worker.tcp, worker.shm, true});
     }
   }
+}
+
+// Leaves out as many newcomers, and then pods, as there are too many for a number that may train.
+// Returns whether pods are left out that could have stayed.
+bool FitToSizes(const View& view, Change* change) {
+  const std::vector<bool> staying = Staying(view, *change);
+  const auto stays = [&](const Joiner& joiner) {
+    const int pod = view.FindPod(joiner.candidate.pod.uid);
+    return pod >= 0 && staying[pod] && !change->gone[pod];
+  };
+  auto kept = static_cast<std::size_t>(std::count(staying.begin(), staying.end(), true));
+  std::set<std::string> newcomers;
+  for (const Joiner& joiner : change->joiners) {
+    if (!stays(joiner)) newcomers.insert(joiner.candidate.pod.uid);
+  }
+  const std::size_t size = change->sizes.AtMost(kept + newcomers.size());
+  if (size == 0) return false;
+  const bool fewer = kept > size;
+  std::set<std::string> admitted;
+  for (const Joiner* joiner : ByTopology(change->joiners)) {
+    if (kept + admitted.size() < size && !stays(*joiner)) {
+      admitted.insert(joiner->candidate.pod.uid);
+    }
+  }
+  for (int p = static_cast<int>(view.pods.size()) - 1; p >= 0 && kept > size; --p) {
+    if (!staying[p] || view.pods[p].uid == change->proposer) continue;
+    change->gone[p] = true;
+    --kept;
+  }
+  std::erase_if(change->joiners, [&](const Joiner& joiner) {
+    return !stays(joiner) && admitted.count(joiner.candidate.pod.uid) == 0;
+  });
+  return fewer;
 }
 
 // True if drains are the only reason for this change: all pods that leave and all workers that died
@@ -99,12 +143,15 @@ Reason ReasonOf(const View& view, const Change& change) {
 
 }  // namespace
 
-ViewPtr NextView(const View& view, const Change& change, ClauseSet without) {
+ViewPtr NextView(const View& view, const Change& wanted, ClauseSet without) {
   auto next = std::make_shared<View>();
   next->epoch = view.epoch + 1;
   next->parent = view.epoch;
-  next->planned = change.planned;
-  next->reason = ReasonOf(view, change);
+  next->planned = wanted.planned;
+  Change change = wanted;
+  const bool fits = change.planned && !change.sizes.allowed.empty();
+  const bool fewer = fits && FitToSizes(view, &change);
+  next->reason = fewer ? Reason::kPodDrained : ReasonOf(view, wanted);
   bool holder = KeepRanks(view, change, next.get());
   if (next->pods.empty() || (!holder && !without.Has(Clause::kHolderStays))) return nullptr;
   // A survivor coordinates: the proposer, or the first pod that is not about to leave.
@@ -119,7 +166,7 @@ ViewPtr NextView(const View& view, const Change& change, ClauseSet without) {
     next->coordinator = change.proposer;
   }
   AddJoiners(change, next.get());
-  next->train = next->pods.size() >= change.min_pods;
+  next->train = change.sizes.MayTrain(next->pods.size());
   return next;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/membership/clause.h"
+#include "common/membership/sizes.h"
 #include "common/membership/view.h"
 
 namespace ringmaster::membership {
@@ -29,9 +30,14 @@ struct Change {
   std::vector<Joiner> joiners;
   std::vector<bool> draining;  // one for each pod: it leaves soon, so it should not coordinate
   std::string proposer;        // uid of the pod that should coordinate the next view
-  std::uint32_t min_pods = 1;  // with fewer pods the next view does not train
+  Sizes sizes;                 // with another number of pods the next view does not train
 };
 
+// Where a planned change would make a view of another number of pods than may train, some are left
+// out, so that it is one: first newcomers, then the last pods of the view. They may join again. A
+// view made for a fault leaves nobody out for this: it is held, a plan follows, and what those have
+// completed whom that leaves out is handed over before.
+//
 // Null when no worker that holds the training state would be left (rule 13): a view of joiners
 // alone would train from nothing while a dropped pod holds the state. Survivors keep their order,
 // newcomers come last.

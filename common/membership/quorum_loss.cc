@@ -23,14 +23,14 @@ const Worker* FindWorker(const Candidate& candidate, const RankEntry& rank) {
 // The first view of the lineage, made of the members of `base` that have reported and not resigned.
 // Null where none of them holds the state.
 ViewPtr Continue(const View& base, std::uint64_t lineage, const Reports& reports,
-                 std::uint32_t min_pods, ClauseSet without) {
+                 const Sizes& sizes, ClauseSet without) {
   Change change;
   change.gone.assign(base.pods.size(), true);
   change.draining.assign(base.pods.size(), false);
   change.lost_worker.assign(base.ranks.size(), true);
   change.held.assign(base.ranks.size(), false);
   change.pod_lost = true;
-  change.min_pods = min_pods;
+  change.sizes = sizes;
   change.proposer = base.coordinator;
   for (const RecoveryReport* report : reports) {
     const Pod& pod = report->candidate.pod;
@@ -81,8 +81,7 @@ QuorumRecord FinishRecovery(const QuorumRecord& record, ViewPtr first) {
 }
 
 RecoveryResult RecoverFromQuorumLoss(std::uint64_t lineage, const std::vector<std::string>& pods,
-                                     const Reports& all, std::uint32_t min_pods,
-                                     ClauseSet without) {
+                                     const Reports& all, const Sizes& sizes, ClauseSet without) {
   RecoveryResult result;
   Reports reports;
   for (const std::string& pod : pods) {
@@ -104,7 +103,7 @@ RecoveryResult RecoverFromQuorumLoss(std::uint64_t lineage, const std::vector<st
   for (const auto& [epoch, view] : bases) order.push_back(view);
   if (!without.Has(Clause::kHighestView)) std::reverse(order.begin(), order.end());
   for (const ViewPtr& base : order) {
-    result.view = Continue(*base, lineage, reports, min_pods, without);
+    result.view = Continue(*base, lineage, reports, sizes, without);
     if (result.view != nullptr) return result;
   }
   result.nobody_holds = true;

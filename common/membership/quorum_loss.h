@@ -22,6 +22,7 @@
 
 #include "common/membership/clause.h"
 #include "common/membership/quorum_record.h"
+#include "common/membership/sizes.h"
 #include "common/membership/view.h"
 
 namespace ringmaster::membership {
@@ -61,7 +62,7 @@ struct RecoveryResult {
 // lineages, do not count.
 RecoveryResult RecoverFromQuorumLoss(std::uint64_t lineage, const std::vector<std::string>& pods,
                                      const std::vector<const RecoveryReport*>& reports,
-                                     std::uint32_t min_pods, ClauseSet without = {});
+                                     const Sizes& sizes, ClauseSet without = {});
 
 // Whether this pod can begin again from the checkpoint: it has workers, all of them have asked to
 // enter a view, and none has been in one.

@@ -50,12 +50,15 @@ class Hearing {
   RecoveryResult Evaluate(ClauseSet without = {}) const {
     std::vector<const RecoveryReport*> reports;
     for (const RecoveryReport& report : reports_) reports.push_back(&report);
-    return RecoverFromQuorumLoss(2, pods_, reports, 1, without);
+    return RecoverFromQuorumLoss(2, pods_, reports, sizes_, without);
   }
 
  private:
   std::deque<RecoveryReport> reports_;
   std::vector<std::string> pods_;
+
+ public:
+  Sizes sizes_;
 };
 
 std::vector<std::string> PodsOf(const ViewPtr& view) {

@@ -10,7 +10,7 @@ ViewPtr SuccessorFromFacts::Successor(bool without_self) const {
   Change change = KnownChange(without_self, accused);
   if (change.planned) return AtBoundary(std::move(change));
   ViewPtr next = AfterFault(std::move(change), accused);
-  if (next != nullptr && next->train) return next;
+  if (next != nullptr && sizes_.AtMost(next->pods.size()) > 0) return next;
   // Without the pods that are accused for a broken link, the next view would not train, or nobody
   // in it would hold the state. So they stay, and the job goes on as soon as the link works.
   const std::vector<int> silent = AccusedOfSilence();
@@ -26,8 +26,24 @@ bool SuccessorFromFacts::ChangeWanted() const {
   const View& view = parts_.state->view();
   const std::size_t leaving = parts_.drains->LeavingPods(view).size();
   if (leaving > 0 && leaving < view.pods.size()) return true;
-  if (view.train != (view.pods.size() >= min_pods_)) return true;
-  return parts_.applicants->Complete();
+  if (view.train != sizes_.MayTrain(view.pods.size())) return true;
+  if (sizes_.ShrinksTo(view.pods.size()) > 0) return true;
+  return parts_.applicants->Complete() && AdmitsSomebody();
+}
+
+// Applicants may have to wait for others, until together they make a number that may train.
+bool SuccessorFromFacts::AdmitsSomebody() const {
+  if (sizes_.allowed.empty()) return true;
+  Change change = KnownChange(false, {});
+  change.planned = true;
+  change.joiners = parts_.applicants->Admissible();
+  const ViewPtr next = AtBoundary(std::move(change));
+  const View& view = parts_.state->view();
+  return next != nullptr &&
+         std::any_of(next->ranks.begin(), next->ranks.end(), [&](const RankEntry& rank) {
+           const std::string& pod = next->pods[rank.pod].uid;
+           return view.FindRank(pod, rank.slot, rank.incarnation) < 0;
+         });
 }
 
 Change SuccessorFromFacts::KnownChange(bool without_self, const std::vector<int>& accused) const {
@@ -36,7 +52,7 @@ Change SuccessorFromFacts::KnownChange(bool without_self, const std::vector<int>
   const int self = parts_.state->self();
   Change change;
   change.proposer = parts_.state->uid();
-  change.min_pods = min_pods_;
+  change.sizes = sizes_;
   change.ran = parts_.ranks->ran();
   change.held = parts_.ranks->held();
   change.lost_worker = parts_.ranks->lost();

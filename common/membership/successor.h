@@ -1,10 +1,11 @@
 // The successor of the current view that follows from what this member knows. It keeps no facts of
-// its own except the least number of pods.
+// its own except the numbers of pods that may train.
 //
 // Owned by MemberImpl; used by the member's thread only.
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "common/membership/applicants.h"
@@ -16,6 +17,7 @@
 #include "common/membership/planned_change.h"
 #include "common/membership/proposer.h"
 #include "common/membership/rank_status.h"
+#include "common/membership/sizes.h"
 
 namespace ringmaster::membership {
 
@@ -29,11 +31,11 @@ class SuccessorFromFacts final : public SuccessorSource {
     const Applicants* applicants;
     const PlannedChange* plan;
   };
-  SuccessorFromFacts(const Parts& parts, std::uint32_t min_pods, ClauseSet without)
-      : parts_(parts), min_pods_(min_pods), without_(without) {}
+  SuccessorFromFacts(const Parts& parts, Sizes sizes, ClauseSet without)
+      : parts_(parts), sizes_(std::move(sizes)), without_(without) {}
 
-  void SetMinPods(std::uint32_t pods) { min_pods_ = pods; }
-  std::uint32_t min_pods() const { return min_pods_; }
+  void SetSizes(Sizes sizes) { sizes_ = std::move(sizes); }
+  std::uint32_t min_pods() const { return sizes_.least; }
 
   ViewPtr Successor(bool without_self) const override;
   // True: pods leave or join, or `train` changes, so a planned change should begin.
@@ -44,13 +46,15 @@ class SuccessorFromFacts final : public SuccessorSource {
   // `accused`: pods to drop because of accusations.
   Change KnownChange(bool without_self, const std::vector<int>& accused) const;
   std::vector<int> AccusedOfSilence() const;
+  // Whether a planned change would let somebody in.
+  bool AdmitsSomebody() const;
   ViewPtr AfterFault(Change change, const std::vector<int>& accused) const;
   ViewPtr AtBoundary(Change change) const;
 
   // Constant after construction.
   Parts parts_;
 
-  std::uint32_t min_pods_;
+  Sizes sizes_;
   ClauseSet without_;
 };
 

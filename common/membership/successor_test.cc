@@ -22,7 +22,7 @@ struct Choice : Floor {
   Drains drains{"p0"};
   Applicants applicants{{&state, &peers, &drains, &outbox}, Timers{}};
   PlannedChange plan{{&state, &workers, &outbox}, Timers{}, {}};
-  SuccessorFromFacts successor{{&state, &peers, &ranks, &drains, &applicants, &plan}, 1, {}};
+  SuccessorFromFacts successor{{&state, &peers, &ranks, &drains, &applicants, &plan}, {}, {}};
 };
 
 TEST(SuccessorTest, AViewMadeForAFaultAdmitsNobody) {
@@ -41,6 +41,76 @@ TEST(SuccessorTest, NobodyJoinsOrLeavesBeforeTheBoundary) {
   EXPECT_EQ(f.Pods(), (Strings{"p0", "p1", "p2"}));
   f.AllToBoundary();
   EXPECT_EQ(f.Pods(), (Strings{"p0", "p1", "p7"}));
+}
+
+// In even numbers of pods only.
+struct EvenChoice : Choice {
+  explicit EvenChoice(int pods, int self = 0) : Choice(pods, self) {
+    successor.SetSizes({.least = 2, .allowed = {2, 4}});
+    drains = Drains("none");
+  }
+  ViewPtr Next() { return successor.Successor(false); }
+};
+
+TEST(SuccessorSizesTest, NewcomersWaitForEachOtherUntilTheyMakeAnAllowedSize) {
+  EvenChoice f(2);
+  f.applicants.SetExpected(3);
+  f.applicants.Add({TestCandidate(7), Reason::kPodJoined});
+  EXPECT_FALSE(f.successor.ChangeWanted()) << "three may not train";
+  f.applicants.Add({TestCandidate(8), Reason::kPodJoined});
+  f.applicants.Add({TestCandidate(9), Reason::kPodJoined});
+  EXPECT_TRUE(f.successor.ChangeWanted());
+  f.AllToBoundary();
+  EXPECT_EQ(f.Pods(), (Strings{"p0", "p1", "p7", "p8"}));
+  EXPECT_TRUE(f.Next()->train);
+}
+
+TEST(SuccessorSizesTest, AfterALossTheOthersAreHeldAndNobodyIsLeftOutInTheMiddleOfAStep) {
+  EvenChoice f(4);
+  f.peers.Suspect("p1");
+  EXPECT_EQ(f.Pods(), (Strings{"p0", "p2", "p3"}));
+  EXPECT_FALSE(f.Next()->train);
+}
+
+TEST(SuccessorSizesTest, AtTheBoundaryTheLastPodIsLeftOutSoThatTheOthersTrain) {
+  EvenChoice f(3);
+  EXPECT_TRUE(f.successor.ChangeWanted());
+  f.AllToBoundary();
+  EXPECT_EQ(f.Pods(), (Strings{"p0", "p1"}));
+  EXPECT_TRUE(f.Next()->train);
+  EXPECT_EQ(f.Next()->reason, Reason::kPodDrained);
+}
+
+TEST(SuccessorSizesTest, WithANewcomerNobodyIsLeftOut) {
+  EvenChoice f(3);
+  f.applicants.Add({TestCandidate(7), Reason::kPodJoined});
+  f.AllToBoundary();
+  EXPECT_EQ(f.Pods(), (Strings{"p0", "p1", "p2", "p7"}));
+}
+
+TEST(SuccessorSizesTest, TheCoordinatorIsNotLeftOut) {
+  EvenChoice f(3);
+  f.successor.SetSizes({.least = 1, .allowed = {1, 4}});
+  f.AllToBoundary();
+  EXPECT_EQ(f.Pods(), (Strings{"p0"}));
+}
+
+TEST(SuccessorSizesTest, WhereNoSmallerNumberMayTrainAllAreHeld) {
+  EvenChoice f(3);
+  f.successor.SetSizes({.least = 4, .allowed = {2, 4}});
+  f.AllToBoundary();
+  EXPECT_EQ(f.Pods(), (Strings{"p0", "p1", "p2"}));
+  EXPECT_FALSE(f.Next()->train);
+}
+
+TEST(SizesTest, TheLargestThatMayTrain) {
+  EXPECT_EQ((Sizes{2, {}}).AtMost(7), 7u);
+  EXPECT_EQ((Sizes{2, {}}).AtMost(1), 0u);
+  EXPECT_EQ((Sizes{2, {1, 2, 6}}).AtMost(5), 2u);
+  EXPECT_EQ((Sizes{2, {1, 2, 6}}).AtMost(1), 0u);
+  EXPECT_TRUE((Sizes{2, {1, 2, 6}}).MayTrain(6));
+  EXPECT_FALSE((Sizes{2, {1, 2, 6}}).MayTrain(3));
+  EXPECT_FALSE((Sizes{0, {}}).MayTrain(0));
 }
 
 TEST(SuccessorTest, WhereAllAreToLeaveTheyStay) {
@@ -67,7 +137,7 @@ TEST(SuccessorTest, AChangeIsWantedWhenPodsLeaveOrTheSizeCrossesTheMinimum) {
   f.drains.Add({"p2"});
   EXPECT_TRUE(f.successor.ChangeWanted());
   Choice held(3);
-  held.successor.SetMinPods(4);
+  held.successor.SetSizes({.least = 4, .allowed = {}});
   EXPECT_TRUE(held.successor.ChangeWanted());
 }
 

@@ -47,7 +47,7 @@ class Job {
   void Start(const Candidate& candidate, PersistentState state = {1}) {
     Config config;
     config.self = candidate.pod;
-    config.min_pods = min_pods_;
+    config.sizes.least = min_pods_;
     members_.erase(candidate.pod.uid);
     members_.emplace(candidate.pod.uid, Member(config, std::move(state)));
     workers_[candidate.pod.uid] = candidate.workers;

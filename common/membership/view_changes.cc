@@ -6,6 +6,7 @@
 
 #include "common/fields/fields.h"
 #include "common/fields/parse.h"
+#include "common/fnv/fnv.h"
 #include "common/membership/compact_view.h"
 #include "common/membership/view_json.h"
 
@@ -20,44 +21,19 @@ constexpr std::size_t kKnown = 3, kChanges = 4;
 // How often each member of the parent may be sent the same change, on average.
 constexpr std::size_t kTimes = 4;
 
-// Tells apart views that have the same epoch and are not the same: FNV-1a of what makes a view's
-// members and ranks. It protects from defects, not from strangers.
-class Digest {
- public:
-  void Add(std::string_view text) {
-    for (const char c : text) Mix(static_cast<unsigned char>(c));
-    Add(text.size());
-  }
-  void Add(std::uint64_t number) {
-    for (int i = 0; i < 8; ++i, number >>= 8) Mix(static_cast<unsigned char>(number & 0xFF));
-  }
-  std::uint64_t value() const { return value_; }
-
- private:
-  void Mix(unsigned char byte) { value_ = (value_ ^ byte) * 0x100000001B3U; }
-
-  std::uint64_t value_ = 0xCBF29CE484222325U;
-};
-
+// Of what makes a view's members and ranks, which the reader puts together from its own copy of the
+// parent. It protects from defects, not from strangers.
 std::uint64_t DigestOf(const View& view) {
-  Digest digest;
-  digest.Add(view.epoch);
-  digest.Add(view.parent);
-  digest.Add(view.coordinator);
+  fnv::Hash hash;
+  hash.Number(view.epoch).Number(view.parent).Text(view.coordinator);
   for (const Pod& pod : view.pods) {
-    digest.Add(pod.uid);
-    digest.Add(pod.incarnation);
-    digest.Add(pod.address);
+    hash.Text(pod.uid).Number(pod.incarnation).Text(pod.address);
   }
   for (const RankEntry& rank : view.ranks) {
-    digest.Add(rank.pod);
-    digest.Add(rank.slot);
-    digest.Add(rank.incarnation);
-    digest.Add(rank.tcp);
-    digest.Add(rank.shm);
-    digest.Add(rank.joined ? 1U : 0U);
+    hash.Number(rank.pod).Number(rank.slot).Number(rank.incarnation);
+    hash.Text(rank.tcp).Text(rank.shm).Number(rank.joined ? 1 : 0);
   }
-  return digest.value();
+  return hash.value();
 }
 
 std::string TextOf(const View& view, const View& parent) {
@@ -66,13 +42,18 @@ std::string TextOf(const View& view, const View& parent) {
   return change.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+// Of the text: two proposals may differ in less than the digest above shows, such as their reason.
+std::string ByDigest(std::string_view text) {
+  return "digest:" + std::to_string(fnv::Hash().Bytes(text).value());
+}
+
 }  // namespace
 
 void ViewChanges::Know(const ViewPtr& view) {
   if (!view || (!known_.empty() && known_.back().view->epoch >= view->epoch)) return;
   Known known{view, {}};
-  for (const Pod& pod : view->pods) {
-    if (pod.reads_changes) known.readers.insert(pod.uid);
+  for (std::size_t i = 0; i < view->pods.size(); ++i) {
+    if (view->pods[i].reads_changes) known.readers.emplace(view->pods[i].uid, i);
   }
   known_.push_back(std::move(known));
   if (known_.size() > kKnown) known_.pop_front();
@@ -81,27 +62,55 @@ void ViewChanges::Know(const ViewPtr& view) {
 std::string ViewChanges::Encode(const Message& message, const std::string& to) {
   if (!message.value) return "";
   const Known* parent = FindKnown(message.value->parent);
-  if (parent == nullptr || !parent->readers.contains(to)) return "";
+  if (parent == nullptr) return "";
+  const auto reader = parent->readers.find(to);
+  if (reader == parent->readers.end()) return "";
   Change* change = FindChange(*message.value);
   if (change == nullptr) {
-    Keep({message.value, TextOf(*message.value, *parent->view)});
-    change = &changes_.back();
+    change = Keep(message.value, TextOf(*message.value, *parent->view), *parent);
   }
-  return ++change->sent <= kTimes * parent->view->pods.size() ? change->text : "";
+  if (++change->sent > kTimes * parent->view->pods.size()) return "";
+  return TextFor(message.kind, *change, &change->has[reader->second]);
 }
 
-ViewPtr ViewChanges::Decode(std::string_view text) {
-  const auto same = std::find_if(changes_.begin(), changes_.end(),
-                                 [&](const Change& change) { return change.text == text; });
-  if (same != changes_.end()) return same->view;
+// A proposal is repeated because it may not have arrived, so it has the text. Before a decision
+// there was a proposal, which has mostly arrived. Who does not know the digest asks, and is sent
+// the text.
+const std::string& ViewChanges::TextFor(MessageKind kind, const Change& change, Has* has) {
+  const bool by_digest =
+      *has == Has::kSurely || (*has == Has::kPerhaps && kind == MessageKind::kDecided);
+  if (by_digest) {
+    *has = Has::kAsks;
+    return change.by_digest;
+  }
+  if (*has == Has::kNothing) *has = Has::kPerhaps;
+  return change.text;
+}
+
+void ViewChanges::NoteSender(const std::string& from, Change* change) const {
+  const Known* parent = FindKnown(change->view->parent);
+  if (parent == nullptr) return;
+  const auto sender = parent->readers.find(from);
+  if (sender != parent->readers.end()) change->has[sender->second] = Has::kSurely;
+}
+
+ViewPtr ViewChanges::Decode(std::string_view text, const std::string& from) {
+  const auto same = std::find_if(changes_.begin(), changes_.end(), [&](const Change& change) {
+    return change.text == text || change.by_digest == text;
+  });
+  if (same != changes_.end()) {
+    NoteSender(from, &*same);
+    return same->view;
+  }
   json change = fields::ParseOrDiscard(text);
   if (!change.is_object()) return nullptr;
   const Known* parent = FindKnown(fields::Unsigned(change, "parent"));
   if (parent == nullptr || !ExpandView(&change, ToJson(*parent->view))) return nullptr;
   auto view = ViewFromJson(change);
   if (!view || DigestOf(*view) != fields::Unsigned(change, "digest")) return nullptr;
-  Keep({std::make_shared<const View>(std::move(*view)), std::string(text)});
-  return changes_.back().view;
+  Change* read = Keep(std::make_shared<const View>(std::move(*view)), std::string(text), *parent);
+  NoteSender(from, read);
+  return read->view;
 }
 
 const ViewChanges::Known* ViewChanges::FindKnown(Epoch epoch) const {
@@ -117,9 +126,12 @@ ViewChanges::Change* ViewChanges::FindChange(const View& view) {
   return at == changes_.end() ? nullptr : &*at;
 }
 
-void ViewChanges::Keep(Change change) {
-  changes_.push_back(std::move(change));
+ViewChanges::Change* ViewChanges::Keep(ViewPtr view, std::string text, const Known& parent) {
+  std::string by_digest = ByDigest(text);
+  changes_.push_back({std::move(view), std::move(text), std::move(by_digest),
+                      std::vector<Has>(parent.view->pods.size())});
   if (changes_.size() > kChanges) changes_.pop_front();
+  return &changes_.back();
 }
 
 }  // namespace ringmaster::membership

@@ -58,7 +58,7 @@ TEST(ViewChangesTest, IsReadAsTheViewThatWasSentAndTakesFewBytes) {
   reader.Know(parent);
   const std::string change = sender.Encode(Propose(next), "uid-7");
   EXPECT_LT(change.size(), 500U);
-  const ViewPtr read = reader.Decode(change);
+  const ViewPtr read = reader.Decode(change, "uid-0");
   ASSERT_NE(read, nullptr);
   EXPECT_EQ(*read, *next);
 }
@@ -68,9 +68,87 @@ TEST(ViewChangesTest, WhatComesBackIsTheViewThatWasSent) {
   ViewChanges sender, reader;
   sender.Know(parent);
   reader.Know(parent);
-  const ViewPtr read = reader.Decode(sender.Encode(Propose(next), "uid-1"));
+  const ViewPtr read = reader.Decode(sender.Encode(Propose(next), "uid-1"), "uid-0");
   ASSERT_NE(read, nullptr);
-  EXPECT_EQ(sender.Decode(reader.Encode(Propose(read), "uid-0")), next);
+  EXPECT_EQ(sender.Decode(reader.Encode(Propose(read), "uid-0"), "uid-1"), next);
+}
+
+// uid-0 proposes and decides the view without uid-2, uid-1 reads.
+class DigestTest : public testing::Test {
+ protected:
+  DigestTest() {
+    sender_.Know(parent_);
+    reader_.Know(parent_);
+  }
+  std::string Proposed() { return sender_.Encode(Propose(next_), "uid-1"); }
+  std::string Decided() {
+    Message message = Propose(next_);
+    message.kind = MessageKind::kDecided;
+    return sender_.Encode(message, "uid-1");
+  }
+  std::string Accepted() {
+    Message message = Propose(next_);
+    message.kind = MessageKind::kAccepted;
+    message.from = "uid-1";
+    return reader_.Encode(message, "uid-0");
+  }
+  static bool IsDigest(const std::string& text) { return text.rfind("digest:", 0) == 0; }
+
+  const ViewPtr parent_ = First(5), next_ = Without(parent_, 2);
+  ViewChanges sender_, reader_;
+};
+
+TEST_F(DigestTest, TheChangeGoesOnceBetweenTwoMembers) {
+  const std::string proposed = Proposed();
+  EXPECT_FALSE(IsDigest(proposed));
+  ASSERT_NE(reader_.Decode(proposed, "uid-0"), nullptr);
+  const std::string accepted = Accepted();
+  EXPECT_TRUE(IsDigest(accepted)) << accepted;
+  EXPECT_EQ(sender_.Decode(accepted, "uid-1"), next_);
+  const std::string decided = Decided();
+  EXPECT_TRUE(IsDigest(decided)) << decided;
+  const ViewPtr read = reader_.Decode(decided, "uid-0");
+  ASSERT_NE(read, nullptr);
+  EXPECT_EQ(*read, *next_);
+}
+
+// Found by the simulator: the second one was taken for the first.
+TEST_F(DigestTest, TwoProposalsThatDifferInTheirReasonAloneHaveTwoDigests) {
+  View other = *next_;
+  other.reason = Reason::kWorkerLost;
+  ViewChanges rival;
+  rival.Know(parent_);
+  const std::string proposed = Proposed();
+  ASSERT_NE(reader_.Decode(proposed, "uid-0"), nullptr);
+  const ViewPtr read =
+      reader_.Decode(rival.Encode(Propose(std::make_shared<const View>(other)), "uid-1"), "uid-3");
+  ASSERT_NE(read, nullptr);
+  EXPECT_EQ(read->reason, Reason::kWorkerLost);
+  Message accepted = Propose(read);
+  accepted.kind = MessageKind::kAccepted;
+  const std::string theirs = reader_.Encode(accepted, "uid-3");
+  EXPECT_TRUE(IsDigest(theirs));
+  EXPECT_NE(theirs, Accepted());
+}
+
+TEST_F(DigestTest, AProposalThatMayBeLostIsRepeatedInFull) {
+  EXPECT_FALSE(IsDigest(Proposed()));
+  EXPECT_FALSE(IsDigest(Proposed()));
+}
+
+TEST_F(DigestTest, WhoHasNotGotTheProposalGetsTheTextWhenItAsks) {
+  (void)Proposed();  // lost
+  EXPECT_EQ(reader_.Decode(Decided(), "uid-0"), nullptr);
+  EXPECT_NE(reader_.Decode(Decided(), "uid-0"), nullptr) << "the second time";
+}
+
+TEST_F(DigestTest, WhoHasForgottenAChangeGetsTheTextWhenItAsks) {
+  ASSERT_NE(reader_.Decode(Proposed(), "uid-0"), nullptr);
+  ASSERT_NE(sender_.Decode(Accepted(), "uid-1"), nullptr);
+  reader_ = ViewChanges();  // a restart
+  reader_.Know(parent_);
+  EXPECT_EQ(reader_.Decode(Decided(), "uid-0"), nullptr);
+  EXPECT_NE(reader_.Decode(Decided(), "uid-0"), nullptr);
 }
 
 TEST(ViewChangesTest, WhoMayNotHaveTheParentOrReadsNoChangesGetsTheWholeView) {
@@ -90,7 +168,7 @@ TEST(ViewChangesTest, AMemberThatIsAViewBehindOrAheadStillReads) {
   ahead.Know(first);
   ahead.Know(second);
   ahead.Know(third);
-  EXPECT_NE(ahead.Decode(sender.Encode(Propose(second), "uid-1")), nullptr);
+  EXPECT_NE(ahead.Decode(sender.Encode(Propose(second), "uid-1"), "uid-0"), nullptr);
 }
 
 TEST(ViewChangesTest, WithoutTheParentOrWithAnotherOfItsEpochNothingIsRead) {
@@ -98,13 +176,13 @@ TEST(ViewChangesTest, WithoutTheParentOrWithAnotherOfItsEpochNothingIsRead) {
   ViewChanges sender, other;
   sender.Know(parent);
   const std::string change = sender.Encode(Propose(next), "uid-1");
-  EXPECT_EQ(other.Decode(change), nullptr);
+  EXPECT_EQ(other.Decode(change, "uid-0"), nullptr);
   View forged = *parent;
   forged.ranks[1].incarnation = 2;
   other.Know(std::make_shared<const View>(forged));
-  EXPECT_EQ(other.Decode(change), nullptr);
-  EXPECT_EQ(other.Decode("{}"), nullptr);
-  EXPECT_EQ(other.Decode("no JSON"), nullptr);
+  EXPECT_EQ(other.Decode(change, "uid-0"), nullptr);
+  EXPECT_EQ(other.Decode("{}", "uid-0"), nullptr);
+  EXPECT_EQ(other.Decode("no JSON", "uid-0"), nullptr);
 }
 
 TEST(ViewChangesTest, AfterManyRepeatsTheWholeViewIsSent) {
@@ -126,7 +204,7 @@ TEST(ViewChangesTest, InAMessageAChangeTakesThePlaceOfTheView) {
   auto read = DecodeMessage(text, &change);
   ASSERT_TRUE(read) << read.error();
   EXPECT_EQ(read->value, nullptr);
-  EXPECT_EQ(sender.Decode(change), next);
+  EXPECT_EQ(sender.Decode(change, "uid-1"), next);
   const auto refused = DecodeMessage(text);
   ASSERT_FALSE(refused) << "who reads no changes needs the view itself";
   EXPECT_THAT(refused.error(), HasSubstr("value"));

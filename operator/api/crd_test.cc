@@ -313,6 +313,7 @@ Status StatusWithEverything() {
       {"node-1", 3, "2026-01-31T12:00:00Z", "2026-01-31T12:10:00Z", "workers kept dying"}};
   status.ring_omitted = 1;
   status.restarts_from_checkpoint = 2;
+  status.priority = -7;
   status.times_given_back = 3;
   status.last_given_back_time = status.running_since = "2026-01-31T12:00:01Z";
   status.start_time = status.completion_time = status.last_growth_time = "2026-01-31T12:00:00Z";

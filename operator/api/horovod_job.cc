@@ -211,6 +211,11 @@ Json ReadCollectives(ObjectReader& collectives, bool taken_up) {
   int fusion = 64 << 20;
   if (taken_up && collectives.Raw("backend") == "Mpi") {
     backend = "Mpi";
+  } else if (collectives.Raw("backend") == "Mpi") {
+    collectives.Error("backend",
+                      "\"Mpi\" is not allowed: must be one of Auto, Cpu, Nccl, None. MPI carries "
+                      "collectives only between processes that mpirun starts, and a job has no "
+                      "mpirun (docs/horovod.md)");
   } else {
     collectives.Enum("backend",
                      {{"Auto", std::string("Auto")},

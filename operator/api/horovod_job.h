@@ -179,7 +179,9 @@ struct Status {
   // or where an operator of an earlier version, or an API server with its schema, has kept no list.
   std::optional<int> counted_exits_omitted;
   std::string last_growth_time;  // when the job last grew because capacity had appeared
-  int times_given_back = 0;  // admitted pods that did not all find a node, since the job last ran
+  // Of its pods, as the API server writes or would write it on them; nullopt: it has not said.
+  std::optional<int> priority;
+  int times_given_back = 0;  // pods that did not all find a node, since the job last ran
   std::string last_given_back_time;
   // Members of the newest view whose death is proven: the proof is needed longer than their objects
   // exist.

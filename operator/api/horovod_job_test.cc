@@ -368,7 +368,10 @@ TEST(HorovodJobTest, ATopologyIsOneLabelThatIsRequiredOrPreferred) {
 TEST(HorovodJobTest, WhatAnEarlierVersionTookStaysRightInAJobThatHasBeenTakenUp) {
   Json json = Minimal();
   json["spec"]["collectives"] = {{"backend", "Mpi"}};
-  EXPECT_FALSE(ParseHorovodJob(json));
+  EXPECT_EQ(ToString(ParseHorovodJob(json).error()),
+            "spec.collectives.backend: \"Mpi\" is not allowed: must be one of Auto, Cpu, Nccl, "
+            "None. MPI carries collectives only between processes that mpirun starts, and a job "
+            "has no mpirun (docs/horovod.md)");
   json["status"] = {{"startTime", "2026-01-31T12:00:00Z"}};
   const auto job = ParseHorovodJob(json);
   ASSERT_TRUE(job) << ToString(job.error());

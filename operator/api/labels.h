@@ -43,13 +43,11 @@ inline constexpr char kLeaderLabel[] = "ringmaster.dev/leader";
 // The operator's name in Kubernetes: field manager, reporting controller, spec.runPolicy.managedBy.
 inline constexpr char kOperatorName[] = "ringmaster.dev/operator";
 
-// Keeps a new pod off all nodes until minReplicas of its job fit together.
+// Earlier versions made pods with this scheduling gate and removed it when minReplicas of the job
+// fitted together. A pod that still has it is deleted.
 inline constexpr char kGangGate[] = "ringmaster.dev/gang";
 
-// When the gate was removed.
-inline constexpr char kAdmittedAnnotation[] = "ringmaster.dev/admitted";
-
-// The gate was removed although there was no room for the pod, so that an autoscaler makes a node.
+// The pod was created although there was no room for it, so that an autoscaler makes a node.
 inline constexpr char kCallsForNodesAnnotation[] = "ringmaster.dev/calls-for-nodes";
 
 // On a pod of a job that has yet to start: the autoscalers' annotations, separated by commas, that

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
-
 #include "common/fields/fields.h"
+#include "common/fnv/fnv.h"
 
 namespace ringmaster::api {
 namespace {
@@ -40,13 +39,9 @@ Json SchedulingSpec(const Json& pod) {
   return spec;
 }
 
-// FNV-1a.
 std::string Digest(const Json& value) {
-  std::uint64_t hash = 14695981039346656037ULL;
-  for (const char byte : value.dump(-1, ' ', false, Json::error_handler_t::replace)) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
-  }
-  return fmt::format("{:016x}", hash);
+  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return fmt::format("{:016x}", fnv::Hash().Bytes(text).value());
 }
 
 }  // namespace ringmaster::api

@@ -104,6 +104,7 @@ Json StatusToJson(const Status& status) {
   }
   if (status.counted_exits_omitted) json["countedExitsOmitted"] = *status.counted_exits_omitted;
   if (!status.last_growth_time.empty()) json["lastGrowthTime"] = status.last_growth_time;
+  if (status.priority) json["priority"] = *status.priority;
   if (status.times_given_back != 0) json["timesGivenBack"] = status.times_given_back;
   if (!status.last_given_back_time.empty()) {
     json["lastGivenBackTime"] = status.last_given_back_time;
@@ -159,6 +160,7 @@ Status StatusFromJson(const Json& json) {
     status.counted_exits_omitted = Int(json, "countedExitsOmitted");
   }
   status.last_growth_time = fields::Text(json, "lastGrowthTime");
+  if (json.is_object() && json.contains("priority")) status.priority = Int(json, "priority");
   status.times_given_back = Int(json, "timesGivenBack");
   status.last_given_back_time = fields::Text(json, "lastGivenBackTime");
   status.proven_dead = fields::Texts(json, "provenDead");

@@ -29,6 +29,7 @@ TEST(StatusTest, ComesBackFromJsonAsItWas) {
   status.troubled_nodes = {
       {"node-1", 2, "2026-01-31T12:00:02Z", "2026-01-31T12:10:02Z", "NodeUnreachable"},
       {"node-2", 1, "2026-01-31T12:00:02Z", "", "WorkerDied"}};
+  status.priority = -7;
   status.times_given_back = 3;
   status.last_given_back_time = status.running_since = "2026-01-31T12:00:01Z";
   status.start_time = status.last_growth_time = "2026-01-31T12:00:00Z";

@@ -22,10 +22,6 @@ namespace fs = std::filesystem;
 constexpr char kSafeToEvict[] = "cluster-autoscaler.kubernetes.io/safe-to-evict";
 constexpr char kDoNotDisrupt[] = "karpenter.sh/do-not-disrupt";
 
-bool IsGated(const Json& pod) {
-  return !pod["spec"].value("schedulingGates", Json::array()).empty();
-}
-
 class AutoscalingE2e : public ClusterE2e {
  protected:
   void SetUp() override {
@@ -63,12 +59,12 @@ class AutoscalingE2e : public ClusterE2e {
     return pods;
   }
   // One round of the autoscaler: adds a GPU for each pod that the scheduler has refused, up to
-  // `most`. Gated pods were never scheduled, so they don't count.
+  // `most`.
   void Autoscale(int most) {
     int wanted = 0;
     for (const char* job : {"a", "b"}) {
       for (const Json& pod : Pods(job)) {
-        if (IsGated(pod) || pod["metadata"].contains("deletionTimestamp")) continue;
+        if (pod["metadata"].contains("deletionTimestamp")) continue;
         if (!pod["spec"]["containers"][0].contains("resources")) continue;
         const bool needs = pod["spec"]["containers"][0]["resources"].contains("limits");
         const bool placed = !pod["spec"].value("nodeName", "").empty();
@@ -133,8 +129,8 @@ TEST_F(AutoscalingE2e, AJobStartsWithNodesThatAreMadeForTheLeastThatItNeeds) {
     const Json& annotations = pod["metadata"]["annotations"];
     EXPECT_EQ(annotations.value(kSafeToEvict, ""), "false") << "until it trains";
     EXPECT_EQ(annotations.value(kDoNotDisrupt, ""), "mine") << "what the user has written";
-    EXPECT_EQ(IsGated(pod), !annotations.contains(api::kCallsForNodesAnnotation));
-    if (!IsGated(pod)) called.insert(pod["metadata"]["name"]);
+    EXPECT_TRUE(annotations.contains(api::kCallsForNodesAnnotation));
+    called.insert(pod["metadata"]["name"]);
   }
   EXPECT_EQ(called, (std::set<std::string>{"a-worker-0", "a-worker-1"}));
 
@@ -146,7 +142,7 @@ TEST_F(AutoscalingE2e, AJobStartsWithNodesThatAreMadeForTheLeastThatItNeeds) {
   EXPECT_TRUE(StepsGoOn(dir_ / "a"));
   EXPECT_TRUE(Until([&] {
     for (const Json& pod : Pods("a")) {
-      if (!IsGated(pod) && pod["metadata"]["annotations"].contains(kSafeToEvict)) return false;
+      if (pod["metadata"]["annotations"].contains(kSafeToEvict)) return false;
     }
     return true;
   })) << "a job that trains can be drained";
@@ -166,10 +162,7 @@ TEST_F(AutoscalingE2e, WithoutTheFlagNobodyCalls) {
   Autoscale(100);
   EXPECT_EQ(gpus_, 0);
   EXPECT_TRUE(Waits("a", "WaitingForRoom"));
-  for (const Json& pod : Pods("a")) {
-    EXPECT_TRUE(IsGated(pod));
-    EXPECT_FALSE(pod["metadata"]["annotations"].contains(kSafeToEvict));
-  }
+  EXPECT_TRUE(Pods("a").empty());
   EndAll({"b"});
 }
 

@@ -16,13 +16,17 @@ v1::OperatorNotice ToProto(const planner::Notice& notice) {
     out.mutable_drain()->set_reason(drain->reason);
     out.mutable_drain()->set_deadline_unix_ms(drain->deadline_unix_ms);
   } else if (const auto* target = std::get_if<planner::TargetNotice>(&notice)) {
-    out.mutable_target()->set_min_pods(target->min_pods);
+    out.mutable_target()->set_min_pods(target->sizes.least);
+    for (const std::uint32_t pods : target->sizes.allowed)
+      out.mutable_target()->add_allowed_pods(pods);
     out.mutable_target()->set_expected_pods(target->expected_pods);
   } else if (const auto* finish = std::get_if<planner::FinishNotice>(&notice)) {
     out.mutable_finish()->set_reason(finish->reason);
   } else if (const auto* recover = std::get_if<planner::RecoverNotice>(&notice)) {
     out.mutable_recover()->set_lineage(recover->lineage);
     out.mutable_recover()->set_fresh_workers(recover->fresh_workers);
+  } else if (const auto* wanted = std::get_if<planner::ViewWantedNotice>(&notice)) {
+    out.mutable_view_wanted()->set_epoch(wanted->epoch);
   }
   return out;
 }

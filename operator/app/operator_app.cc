@@ -65,7 +65,7 @@ class App final : public OperatorApp {
     if (!options_.disruption_taints.empty()) {
       controller.disruption_taints = options_.disruption_taints;
     }
-    controller.gang_admission = controller.pod.gang_gate = options_.gang_admission;
+    controller.gang_admission = controller.pod.counted = options_.gang_admission;
     controller.kueue = options_.kueue;
     controller.node_calls = options_.node_calls;
     controller.nodes_within = options_.nodes_within;

@@ -36,10 +36,10 @@ struct OperatorOptions {
   bool host_network = false;                  // see controllers::PodOptions
   std::vector<std::string> watch_namespaces;  // empty: all
   int workers = 2;                            // concurrent reconciles
-  // Pods have a scheduling gate until minReplicas of their job fit together. This reads all nodes
+  // No pod is created before minReplicas of its job fit together. This reads all nodes
   // and pods of the cluster.
   bool gang_admission = false;
-  // If the API server serves PodGroups, jobs have them instead of our gates.
+  // If the API server serves PodGroups, jobs have them instead of our admission.
   bool pod_groups = false;
   bool kueue = false;  // jobs may name a Kueue queue
   // Which jobs call for an autoscaler's nodes, and how long nodes may take: see

@@ -154,8 +154,8 @@ TEST_F(OperatorSilenceTest, RebuildsOfWhichNoOperatorHasHeardAreAllToldToTheNext
   ASSERT_TRUE(RunUntil([&] { return told_ == Story{true}; }, kPatience));
   server_->Stop();
   ASSERT_TRUE(RunUntil([&] { return told_ == Story({true, false}); }, kPatience));
-  client_->ReportView("", R"({"epoch": 5, "reason": "PodLost", "stepsLost": 2})", 0);
-  client_->ReportView("", R"({"epoch": 6, "reason": "PodJoined", "stepsLost": 0})", 0);
+  client_->ReportView(nullptr, R"({"epoch": 5, "reason": "PodLost", "stepsLost": 2})", 0);
+  client_->ReportView(nullptr, R"({"epoch": 6, "reason": "PodJoined", "stepsLost": 0})", 0);
   auto server = OperatorLinkServer::Start("unix:" + Socket(), &registry_, &records_);
   ASSERT_TRUE(server) << server.error().message;
   server_ = std::move(*server);

@@ -87,9 +87,6 @@ class ProvisioningE2e : public ClusterE2e {
     const auto pods = api_->ListAll(kube::Pods(), "default", {});
     return pods ? pods->items : std::vector<Json>();
   }
-  static bool IsGated(const Json& pod) {
-    return !pod["spec"].value("schedulingGates", Json::array()).empty();
-  }
 
   const std::filesystem::path out_ = dir_ / "out";
   int gpus_ = 0;
@@ -105,7 +102,7 @@ TEST_F(ProvisioningE2e, AJobAsksForAllItsNodesAtOnceAndStartsOnThem) {
   ASSERT_EQ(requests.size(), 1u);
   const std::string name = requests[0]["metadata"]["name"];
   EXPECT_EQ(requests[0]["spec"]["podSets"][0]["count"], 2);
-  for (const Json& pod : Pods()) EXPECT_TRUE(IsGated(pod));
+  EXPECT_TRUE(Pods().empty());
 
   autoscaler_->Step();
   ASSERT_TRUE(Waits("WaitingForNodes", "is accepted"));
@@ -118,10 +115,6 @@ TEST_F(ProvisioningE2e, AJobAsksForAllItsNodesAtOnceAndStartsOnThem) {
   int consumers = 0;
   for (const Json& pod : Pods()) {
     const Json& annotations = pod["metadata"]["annotations"];
-    if (IsGated(pod)) {
-      EXPECT_FALSE(annotations.contains(provisioning::kConsumeAnnotation));
-      continue;
-    }
     ++consumers;
     EXPECT_EQ(annotations.value(provisioning::kConsumeAnnotation, ""), name);
     EXPECT_EQ(annotations.value(provisioning::kClassAnnotation, ""),
@@ -150,7 +143,7 @@ TEST_F(ProvisioningE2e, AJobThatIsRefusedSaysWhyAndStartsWhereRoomAppears) {
   ASSERT_TRUE(Waits("ProvisioningFailed", "CapacityIsNotFound: the pool has no more nodes"));
   EXPECT_THAT(Status().Find("Scheduled")->message, HasSubstr("another one is made at"));
   EXPECT_TRUE(HasEvent("ProvisioningFailed", "the pool has no more nodes"));
-  for (const Json& pod : Pods()) EXPECT_TRUE(IsGated(pod));
+  EXPECT_TRUE(Pods().empty());
   SetGpus(2);
   ASSERT_TRUE(Trains(2));
   EXPECT_TRUE(NothingIsAskedFor());

@@ -70,6 +70,7 @@ ReportIntake::Result ReportIntake::Register(const v1::Registration& registration
   }
   v1::OperatorNotice welcome;
   welcome.mutable_accepted()->set_message("welcome " + registration.pod_name());
+  welcome.mutable_accepted()->set_asks_for_views(true);
   peer_.on_accepted(std::move(welcome));
   id_ = registry_->Connect(job::FromProto(registration), peer_.sink);
   return {};
@@ -146,7 +147,9 @@ std::string ReportIntake::OnView(const v1::ViewReport& report) {
     if (!decoded) return "view: " + decoded.error();
     view = std::make_shared<const membership::View>(std::move(*decoded));
   }
-  registry_->Take(id_, controllers::ViewReport{std::move(view), ParseRebuild(report.rebuild())});
+  const membership::Epoch epoch = view != nullptr ? view->epoch : report.epoch();
+  registry_->Take(id_,
+                  controllers::ViewReport{epoch, std::move(view), ParseRebuild(report.rebuild())});
   return "";
 }
 

@@ -98,7 +98,7 @@ std::vector<Setting> JobSettings() {
       {.flag = "pod-groups",
        .field = &C::pod_groups,
        .help = "whether the scheduler keeps the pods of a job together by a PodGroup, instead of "
-               "our gates: where the API server serves them, or never",
+               "the operator: where the API server serves them, or never",
        .words = {"Auto", "Never"}},
       {"kueue", &C::kueue, "jobs may name a queue of Kueue, which then decides when they start"},
   };

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 
+#include "common/fnv/fnv.h"
 #include "operator/cli/ssh.h"
 
 namespace ringmaster::cli {
@@ -22,12 +22,6 @@ fs::path FirstOf(const fs::path& bin_dir, const std::vector<const char*>& places
     if (fs::exists(path, ignored)) return path;
   }
   return {};
-}
-
-// The FNV-1a hash.
-void Mix(std::uint64_t* hash, const std::string& text) {
-  for (const unsigned char c : text) *hash = (*hash ^ c) * 0x100000001b3u;
-  *hash = (*hash ^ 0xff) * 0x100000001b3u;
 }
 
 std::string Described(const fs::path& file) {
@@ -88,9 +82,9 @@ std::string KeyOf(const std::vector<ProgramFile>& files) {
   }
   std::sort(lines.begin() + static_cast<std::ptrdiff_t>(std::min(files.size(), lines.size())),
             lines.end());
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const std::string& line : lines) Mix(&hash, line);
-  return fmt::format("{}-{:016x}", RINGMASTER_VERSION, hash);
+  fnv::Hash hash;
+  for (const std::string& line : lines) hash.Text(line);
+  return fmt::format("{}-{:016x}", RINGMASTER_VERSION, hash.value());
 }
 
 Outcome<void> WriteArchive(const std::vector<ProgramFile>& files, const fs::path& archive,

@@ -63,7 +63,7 @@ TEST_P(BuiltObjectsTest, PodsOfEveryKind) {
     for (const bool cluster : {false, true}) {
       PodOptions options;
       options.cluster = cluster;
-      options.gang_gate = cluster;
+      options.counted = cluster;
       options.sidecar_target = "ringmaster-operator.ops.svc:9443";
       Json pod = BuildPod(Job(spec), 2, options);
       AddFinalizer(pod);

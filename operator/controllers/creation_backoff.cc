@@ -24,8 +24,8 @@ void CreationBackoff::FailedWithEvent(const api::HorovodJob& job, Needed what,
   if (!NamespaceGoes(error)) events_->EmitEvent(job, {true, reason, ProblemText(what, error), pod});
 }
 
-void CreationBackoff::NameIsTaken(const api::HorovodJob& job, const std::string& pod) {
-  problems_.NameIsTaken(job, pod, clock_.steady());
+void CreationBackoff::NameIsTaken(const api::HorovodJob& job, Needed what, const std::string& pod) {
+  problems_.NameIsTaken(job, what, pod, clock_.steady());
 }
 
 }  // namespace ringmaster::controllers

@@ -25,9 +25,18 @@ class CreationBackoff {
   bool Waits(const api::HorovodJob& job, Needed what);
   // Like Waits, but without putting the job into the queue.
   bool IsPaused(const api::HorovodJob& job, Needed what) const;
-  // Pods can't be created, or their gates can't be removed.
+  // Pods can't be created, the API server has said when it was asked or in a dry run.
   bool PodsArePaused(const api::HorovodJob& job) const {
-    return IsPaused(job, Needed::kPods) || IsPaused(job, Needed::kGates);
+    return IsPaused(job, Needed::kPods) || IsPaused(job, Needed::kDryRun);
+  }
+  // Like the above; the job then comes back when it is time.
+  bool PodsWait(const api::HorovodJob& job) {
+    const bool pods = Waits(job, Needed::kPods), dry_run = Waits(job, Needed::kDryRun);
+    return pods || dry_run;
+  }
+  // Pods were refused lately, and were not all created since.
+  bool PodsWereRefused(const api::HorovodJob& job) const {
+    return problems_.WasRefused(job, Needed::kPods, clock_.steady());
   }
   void Failed(const api::HorovodJob& job, Needed what, const kube::Error& error);
   // Like the above, and emits an event of this reason with the condition's text; `pod` is the one
@@ -36,8 +45,13 @@ class CreationBackoff {
                        const std::string& reason, const std::string& pod = "");
   // A pod that is being deleted still has the name. There is no event, because this passes by
   // itself.
-  void NameIsTaken(const api::HorovodJob& job, const std::string& pod);
+  void NameIsTaken(const api::HorovodJob& job, Needed what, const std::string& pod);
   void Worked(const api::HorovodJob& job, Needed what) { problems_.Worked(job, what); }
+  // No further pod is wanted.
+  void PodsAreThere(const api::HorovodJob& job) {
+    Worked(job, Needed::kPods);
+    Worked(job, Needed::kDryRun);
+  }
   void Forget(const std::string& job_uid) { problems_.Forget(job_uid); }
   // Sets the condition Created of `status`.
   void Show(const api::HorovodJob& job, bool has_pods, const std::string& now,

@@ -23,9 +23,8 @@ struct Words {
 Words WordsFor(Needed what) {
   switch (what) {
     case Needed::kPods:
+    case Needed::kDryRun:
       return {"Pods", "pods"};
-    case Needed::kGates:
-      return {"Pods", "pods whose gate is to be lifted"};
     case Needed::kRecord:
       return {"Record", "record (a ConfigMap)"};
     case Needed::kRequests:
@@ -39,6 +38,8 @@ struct Explanation {
   std::string reason;
   std::string message;  // the API server's message follows
 };
+
+bool IsOfPods(Needed what) { return what == Needed::kPods || what == Needed::kDryRun; }
 
 bool MessageContains(const kube::Error& error, const char* text) {
   return error.message.find(text) != std::string::npos;
@@ -61,7 +62,7 @@ std::optional<Explanation> Explain(Needed what, const kube::Error& error) {
   if (AdmissionDenied(error)) return explanation("Forbidden", "admission refuses the job's {}: ");
   switch (error.code) {
     case kube::ErrorCode::kInvalid:
-      if (what != Needed::kPods)
+      if (!IsOfPods(what))
         return explanation("Invalid", "the API server calls the job's {} wrong: ");
       return Explanation{
           kInvalidTemplate,
@@ -69,7 +70,7 @@ std::optional<Explanation> Explain(Needed what, const kube::Error& error) {
     case kube::ErrorCode::kForbidden:
       return explanation("Forbidden", "the API server forbids the job's {}: ");
     case kube::ErrorCode::kAlreadyExists:
-      if (what != Needed::kPods) return Explanation{"ObjectNameTaken", ""};
+      if (!IsOfPods(what)) return Explanation{"ObjectNameTaken", ""};
       return Explanation{kNameTaken, "a pod of this name is there and not this job's: "};
     case kube::ErrorCode::kUnavailable:
       // 5xx: the API server answers, so there is something to report; an unreachable one is not the
@@ -143,12 +144,15 @@ void CreationProblems::Failed(const api::HorovodJob& job, Needed what, const kub
   problem.message = ProblemText(what, error);
   problem.generation = job.generation;
   problem.retry_at = now + (wrong ? std::chrono::milliseconds(kRetry) : pause);
+  const bool by_rule =
+      error.code == kube::ErrorCode::kForbidden || error.code == kube::ErrorCode::kInvalid;
+  if (by_rule) problem.refused_at = now;
 }
 
-void CreationProblems::NameIsTaken(const api::HorovodJob& job, const std::string& pod,
+void CreationProblems::NameIsTaken(const api::HorovodJob& job, Needed what, const std::string& pod,
                                    Clock::time_point now) {
   const sync::MutexLock lock(&mu_);
-  Problem& problem = problems_[{job.uid, Needed::kPods}];
+  Problem& problem = problems_[{job.uid, what}];
   problem.reason = kNameTaken;
   problem.message = "pod " + pod + " of an earlier job is still ending; its name is waited for";
   problem.generation = job.generation;
@@ -158,6 +162,14 @@ void CreationProblems::NameIsTaken(const api::HorovodJob& job, const std::string
 void CreationProblems::Worked(const api::HorovodJob& job, Needed what) {
   const sync::MutexLock lock(&mu_);
   problems_.erase({job.uid, what});
+}
+
+bool CreationProblems::WasRefused(const api::HorovodJob& job, Needed what,
+                                  Clock::time_point now) const {
+  const sync::MutexLock lock(&mu_);
+  const auto at = problems_.find({job.uid, what});
+  if (at == problems_.end() || at->second.generation != job.generation) return false;
+  return at->second.refused_at && now < *at->second.refused_at + kRefusalCounts;
 }
 
 void CreationProblems::Forget(const std::string& job_uid) {
@@ -170,8 +182,7 @@ void CreationProblems::Show(const api::HorovodJob& job, bool has_pods, const std
   const sync::MutexLock lock(&mu_);
   const auto problem = std::find_if(problems_.begin(), problems_.end(), [&](const auto& entry) {
     return entry.first.first == job.uid &&
-           (entry.first.second == Needed::kPods || entry.first.second == Needed::kGates ||
-            entry.second.failures >= kNewsAfter);
+           (IsOfPods(entry.first.second) || entry.second.failures >= kNewsAfter);
   });
   const Problem* found = problem == problems_.end() ? nullptr : &problem->second;
   // A job that has trained was created, whatever it lacks later.

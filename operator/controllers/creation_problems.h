@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -20,8 +21,8 @@ namespace ringmaster::controllers {
 
 // In order of importance: a condition shows only one problem.
 enum class Needed {
-  kPods,   // creation of pods
-  kGates,  // removal of the gates of existing pods
+  kPods,    // creation of pods
+  kDryRun,  // the dry run of that
   kRecord,
   kObjects,
   kRequests,  // ProvisioningRequests
@@ -39,6 +40,8 @@ class CreationProblems {
 
   // A template that was called invalid is tried again this often, in case something else was wrong.
   static constexpr std::chrono::minutes kRetry{5};
+  // After this time whatever had refused something may have been mended.
+  static constexpr std::chrono::hours kRefusalCounts{1};
   // How often to check whether a name has become free.
   static constexpr std::chrono::milliseconds kNameRetry{500};
 
@@ -49,8 +52,12 @@ class CreationProblems {
   void Failed(const api::HorovodJob& job, Needed what, const kube::Error& error,
               Clock::time_point now);
   // A pod that is being deleted has the name, most likely one of an earlier job of this name.
-  void NameIsTaken(const api::HorovodJob& job, const std::string& pod, Clock::time_point now);
+  void NameIsTaken(const api::HorovodJob& job, Needed what, const std::string& pod,
+                   Clock::time_point now);
   void Worked(const api::HorovodJob& job, Needed what);
+  // The API server has not been down, but has refused this, and it was not made since: less than
+  // kRefusalCounts ago, with the same spec.
+  bool WasRefused(const api::HorovodJob& job, Needed what, Clock::time_point now) const;
   void Forget(const std::string& job_uid);
 
   // Sets the condition Created of `status`, or Degraded if the job has trained before.
@@ -64,6 +71,7 @@ class CreationProblems {
     std::int64_t generation = 0;
     int failures = 0;  // in a row
     Clock::time_point retry_at;
+    std::optional<Clock::time_point> refused_at;  // by a rule; nullopt: it failed otherwise
   };
 
   const runtime::WorkQueueOptions backoff_;

@@ -16,14 +16,6 @@
 #include "operator/planner/snapshot_queries.h"
 
 namespace ringmaster::controllers {
-namespace {
-
-bool NobodyIsGated(const planner::Snapshot& snapshot) {
-  return std::none_of(snapshot.pods.begin(), snapshot.pods.end(),
-                      [](const planner::PodFacts& pod) { return pod.gated && !pod.leaving(); });
-}
-
-}  // namespace
 
 using kube::Json;
 
@@ -35,8 +27,7 @@ bool DecisionApplier::Apply(const planner::Snapshot& snapshot, const planner::De
   Notify(snapshot, decision);
   ok = Delete(job, decision) && ok;
   // Slow steps come last, so that leaving pods don't wait for pods that are created.
-  if (NobodyIsGated(snapshot)) to_.backoff->Worked(job, Needed::kGates);
-  ok = to_.pods->AdmitAll(job, decision.admits) && ok;
+  if (decision.creates.empty() && decision.kept_back == 0) to_.backoff->PodsAreThere(job);
   ok = to_.pods->CreateAll(job, decision.creates, decision.least_creates, decision.useless_alone) &&
        ok;
   ok = Release(job, decision) && ok;

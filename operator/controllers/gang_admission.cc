@@ -41,12 +41,22 @@ scheduler::Nearness NearnessOf(const planner::Snapshot& snapshot) {
   return near;
 }
 
-bool SomeWait(const planner::Snapshot& snapshot, const planner::Decision& wishes) {
-  return !wishes.creates.empty() || std::any_of(snapshot.pods.begin(), snapshot.pods.end(),
-                                                [](const auto& pod) { return pod.gated; });
-}
-
 }  // namespace
+
+GangAdmission::GangAdmission(std::shared_ptr<kube::KubeApi> api, const Surroundings& around,
+                             PodOptions options, std::optional<std::chrono::seconds> nodes_within,
+                             runtime::Clock clock)
+    : priorities_(std::move(api)),
+      loop_(around.loop),
+      pods_(around.pods),
+      backoff_(around.backoff),
+      granted_(
+          std::move(options),
+          [writer = around.writer](const api::HorovodJob& job, int index) {
+            return writer->TryOut(job, index);
+          },
+          std::move(clock)),
+      nodes_within_(nodes_within) {}
 
 planner::Decision GangAdmission::Plan(planner::Snapshot* snapshot) {
   if (snapshot->grouped) {
@@ -62,6 +72,14 @@ planner::Decision GangAdmission::Plan(planner::Snapshot* snapshot) {
     Forget(snapshot->job.Key());
     return planner::Plan(*snapshot);
   }
+  planner::Decision decision = PlanWithLine(snapshot);
+  if (const auto importance = ImportanceOf(snapshot->job)) {
+    decision.status.priority = importance->priority;
+  }
+  return decision;
+}
+
+planner::Decision GangAdmission::PlanWithLine(planner::Snapshot* snapshot) {
   // Plans first as if everything fitted, to find out what the job would take.
   snapshot->gang_fit = scheduler::GangFit{.fit = std::numeric_limits<int>::max()};
   snapshot->demands = loop_->DemandsOn(snapshot->job.Key());
@@ -71,18 +89,42 @@ planner::Decision GangAdmission::Plan(planner::Snapshot* snapshot) {
   loop_->SetCalling(snapshot->job.Key(), wishes.calls_for_nodes,
                     snapshot->job.status.times_given_back > 0);
   const std::vector<std::string> started = Started(*snapshot);
-  const scheduler::GangFit undecided{.decided = false};
   if (wishes.gang_sizes.empty()) {
     granted_.Forget(snapshot->job.Key());
     loop_->Withdraw(snapshot->job.Key(), started);
-    if (!SomeWait(*snapshot, wishes)) return wishes;
+    if (wishes.kept_back == 0) return wishes;
     // This plan assumed that everything fits, so its messages must not reach people.
-    snapshot->gang_fit = undecided;
+    snapshot->gang_fit = scheduler::GangFit{.decided = false};
     return planner::Plan(*snapshot);
   }
-  auto request = RequestOf(*snapshot, wishes);
-  snapshot->gang_fit = request ? loop_->Ask(std::move(*request), started) : undecided;
-  return planner::Plan(*snapshot);
+  snapshot->gang_fit = AskFor(snapshot, wishes, started);
+  planner::Decision decision = planner::Plan(*snapshot);
+  if (snapshot->gang_fit->decided || granted_.Tried(snapshot->job) != nullptr) return decision;
+  const std::chrono::milliseconds soon = GrantedPods::kSilence;
+  decision.look_again = std::min(decision.look_again.value_or(soon), soon);
+  return decision;
+}
+
+// Pods that are granted at once are created, which tells all that a dry run would tell. One is made
+// for a job that has to wait: what it takes and how important it is may differ from its template,
+// and others must not make room for pods that the API server refuses.
+scheduler::GangFit GangAdmission::AskFor(planner::Snapshot* snapshot,
+                                         const planner::Decision& wishes,
+                                         const std::vector<std::string>& started) {
+  const api::HorovodJob& job = snapshot->job;
+  scheduler::GangFit fit{.decided = false};
+  if (auto request = RequestOf(*snapshot, wishes)) fit = loop_->Ask(std::move(*request), started);
+  if (fit.fit > 0) return fit;
+  const bool has_news = granted_.TryOut(job, wishes.creates.front().index);
+  if (backoff_->Waits(job, Needed::kDryRun)) {
+    snapshot->creation_waits = true;
+    granted_.Forget(job.Key());
+    loop_->Withdraw(job.Key(), started);
+    return {.decided = false};
+  }
+  if (!has_news) return fit;
+  if (auto request = RequestOf(*snapshot, wishes)) fit = loop_->Ask(std::move(*request), started);
+  return fit;
 }
 
 void GangAdmission::Offer(const planner::Snapshot& snapshot, const planner::Decision& wishes) {
@@ -106,16 +148,21 @@ void GangAdmission::Forget(const std::string& job_key) {
   loop_->Withdraw(job_key, started);
 }
 
-// As the API server has written it on the pods that exist.
+std::optional<GangAdmission::Importance> GangAdmission::ImportanceOf(const Json& pod) {
+  const Json& priority = fields::At(pod, "/spec/priority");
+  if (!priority.is_number_integer()) return std::nullopt;
+  return Importance{priority.get<int>(), fields::TextAt(pod, "/spec/preemptionPolicy") != "Never"};
+}
+
+// Pods that exist say more than those that would be made now.
 std::optional<GangAdmission::Importance> GangAdmission::ImportanceOf(
     const api::HorovodJob& job) const {
   for (const auto& pod : pods_->Indexed(job.ns, job.Key())) {
-    const Json& priority = fields::At(*pod, "/spec/priority");
-    if (!IsOwnedBy(*pod, job.uid) || !priority.is_number_integer()) continue;
-    return Importance{priority.get<int>(),
-                      fields::TextAt(*pod, "/spec/preemptionPolicy") != "Never"};
+    const auto importance = ImportanceOf(*pod);
+    if (importance && IsOwnedBy(*pod, job.uid)) return importance;
   }
-  return std::nullopt;
+  const auto tried = granted_.Tried(job);
+  return tried == nullptr ? std::nullopt : ImportanceOf(*tried);
 }
 
 std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
@@ -126,9 +173,14 @@ std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
                                       .since = wishes.in_line_since,
                                       .near = NearnessOf(snapshot),
                                       .sizes = wishes.gang_sizes};
+  const bool tried = granted_.Tried(job) != nullptr;
+  // Its pods were let start in vain: perhaps they take something else than their template says.
+  if (!tried && job.status.times_given_back > 0) return std::nullopt;
   const auto importance = ImportanceOf(job);
   request.calls_alone = job.status.times_given_back > 0;
-  request.may_call = wishes.may_call;
+  const bool refused = backoff_->PodsWereRefused(job);
+  // Nodes that are booked for pods which can't be created would stand idle.
+  request.may_call = wishes.may_call && !(refused && snapshot.requests);
   if (importance) {
     request.priority = importance->priority;
   } else {
@@ -136,20 +188,14 @@ std::optional<scheduler::AdmissionRequest> GangAdmission::RequestOf(
     if (!expected) return std::nullopt;
     request.priority = *expected ? (*expected)->value : 0;
   }
-  // A job whose pods were admitted in vain more than once takes nothing from others, because the
-  // Kubernetes scheduler evidently sees less room than is counted here. Neither does a job take
-  // anything before all the pods that it needs exist: the API server may refuse some.
-  request.preempts = importance && importance->preempts && job.status.times_given_back < 2 &&
-                     wishes.least_creates == 0;
-  for (const planner::PodAdmit& pod : wishes.admits) {
-    auto object = pods_->Get(job.ns, pod.name);
-    if (object == nullptr || runtime::MetaField(*object, "uid") != pod.uid) return std::nullopt;
-    const Json& priority = fields::At(*object, "/spec/priority");
-    if (priority.is_number_integer()) request.priority = priority.get<int>();
-    request.pods.push_back(AsAsked(std::move(object)));
-  }
+  // A job whose pods were let start in vain more than once takes nothing from others, because the
+  // Kubernetes scheduler evidently sees less room than is counted here. Neither does one whose pods
+  // the API server refuses: a dry run shows this for one pod, and only their creation shows that a
+  // quota has no room for all of them.
+  request.preempts =
+      tried && importance && importance->preempts && job.status.times_given_back < 2 && !refused;
   for (const planner::PodCreate& create : wishes.creates) {
-    if (create.granted) request.pods.push_back(granted_.Of(job, create));
+    request.pods.push_back(granted_.Of(job, create));
   }
   return request;
 }

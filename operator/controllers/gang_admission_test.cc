@@ -24,54 +24,106 @@ class GangAdmissionTest : public testing::PartsTest {
                   {"status", {{"allocatable", {{"cpu", std::to_string(count)}, {"pods", "10"}}}}}},
                  false);
   }
-  void MakeGated() {
-    for (const int index : {0, 1}) {
-      MakePod(index, Json::parse(R"({"spec": {"schedulingGates": [{"name": "ringmaster.dev/gang"}],
-        "containers": [{"name": "worker", "image": "i",
-                        "resources": {"requests": {"cpu": "1"}}}]}})"));
-      snapshot_.pods.push_back(ReadPod(Pod(index)));
-    }
-  }
   static int Granted(const planner::Decision& decision) {
-    return static_cast<int>(std::count_if(decision.creates.begin(), decision.creates.end(),
-                                          [](const auto& create) { return create.granted; }));
+    return static_cast<int>(decision.creates.size());
   }
 
   std::vector<std::string> called_;
   AdmissionLoop loop_{[this](const std::string& job) { called_.push_back(job); }};
-  GangAdmission admission_{api_, &loop_, &pods_, {.gang_gate = true}};
+  GangAdmission::Surroundings Around() { return {&loop_, &pods_, &writer_, &backoff_}; }
+  GangAdmission admission_{api_, Around(), {.counted = true}};
   planner::Snapshot snapshot_;
 };
-
-TEST_F(GangAdmissionTest, GatedPodsThatFitTogetherMayStart) {
-  Cpus(2);
-  MakeGated();
-  EXPECT_EQ(admission_.Plan(&snapshot_).admits.size(), 2u);
-  EXPECT_EQ(snapshot_.gang_fit->fit, 2);
-}
 
 TEST_F(GangAdmissionTest, AJobThatItsQueueHasAdmittedStandsInNoLine) {
   Cpus(0);
   snapshot_.queue = kueue::QueueState{.queue = "gpus", .stage = kueue::Stage::kAdmitted};
   snapshot_.queue->pods = 2;
   snapshot_.queue->changes = std::make_shared<const kueue::PodChanges>();
-  EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 2) << "without a gate";
+  EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 2);
   EXPECT_FALSE(snapshot_.gang_fit);
 }
 
-TEST_F(GangAdmissionTest, HalfAGangDoesNot) {
-  Cpus(1);
-  MakeGated();
-  EXPECT_TRUE(admission_.Plan(&snapshot_).admits.empty());
-  EXPECT_EQ(snapshot_.gang_fit->tried, 1);
-}
-
-TEST_F(GangAdmissionTest, PodsThatMayStartAtOnceAreMadeWithoutAGate) {
+TEST_F(GangAdmissionTest, PodsThatFitTogetherAreMadeAtOnceAndNobodyIsAskedForADryRun) {
   Cpus(2);
   const planner::Decision decision = admission_.Plan(&snapshot_);
-  ASSERT_EQ(decision.creates.size(), 2u);
   EXPECT_EQ(Granted(decision), 2);
   EXPECT_EQ(decision.least_creates, 2);
+  EXPECT_EQ(snapshot_.gang_fit->fit, 2);
+  EXPECT_EQ(api_->dry_runs, 0);
+}
+
+TEST_F(GangAdmissionTest, HalfAGangIsNotMadeAndTakesNoQuota) {
+  Cpus(1);
+  const planner::Decision decision = admission_.Plan(&snapshot_);
+  EXPECT_EQ(Granted(decision), 0);
+  EXPECT_EQ(decision.kept_back, 2);
+  EXPECT_EQ(snapshot_.gang_fit->tried, 1);
+  EXPECT_TRUE(api_->ListAll(kube::Pods(), "default", {})->items.empty());
+}
+
+// The admission plugins of the cluster decide what a pod takes and how important it is.
+TEST_F(GangAdmissionTest, AJobThatWaitsIsCountedAsItWouldBeStored) {
+  api_->SetAdmission(Json::parse(R"({"spec": {"containers": [{"name": "worker", "image": "i",
+      "command": ["train"], "resources": {"requests": {"cpu": "2"}}}]}})"));
+  Cpus(0);
+  EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 0);
+  Cpus(2);
+  loop_.Start();
+  ASSERT_TRUE(support::Until([&] {
+    planner::Snapshot again = snapshot_;
+    (void)admission_.Plan(&again);
+    return again.gang_fit->decided && again.gang_fit->tried == 1;
+  })) << "two would fit by the template";
+  loop_.Stop();
+  Cpus(4);
+  EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 2);
+}
+
+TEST_F(GangAdmissionTest, TheStatusOfAJobThatWaitsSaysHowImportantItsPodsWillBe) {
+  EXPECT_EQ(admission_.Plan(&snapshot_).status.priority, std::nullopt) << "nobody has said";
+  ++snapshot_.job.generation;
+  api_->SetAdmission({{"spec", {{"priority", 7}}}});
+  EXPECT_EQ(admission_.Plan(&snapshot_).status.priority, 7);
+}
+
+TEST_F(GangAdmissionTest, TheApiServerIsAskedOnceForAJobThatGoesOnWaiting) {
+  Cpus(0);
+  for (int look = 0; look < 5; ++look) (void)admission_.Plan(&snapshot_);
+  EXPECT_EQ(api_->dry_runs, 1);
+  ++snapshot_.job.generation;
+  for (int look = 0; look < 5; ++look) (void)admission_.Plan(&snapshot_);
+  EXPECT_EQ(api_->dry_runs, 2) << "its spec is another one";
+}
+
+TEST_F(GangAdmissionTest, AJobThatWaitsAndWhosePodsAreRefusedIsPausedAndSaysWhy) {
+  Cpus(0);
+  api_->refuses_dry_runs = true;
+  const planner::Decision decision = admission_.Plan(&snapshot_);
+  EXPECT_TRUE(snapshot_.creation_waits);
+  EXPECT_EQ(decision.kept_back, 2);
+  EXPECT_NE(decision.status.Find("Scheduled")->message.find("see condition Created"),
+            std::string::npos);
+  api::Status status;
+  backoff_.Show(job_, false, "now", &status);
+  EXPECT_EQ(status.Find("Created")->reason, "PodsForbidden");
+  EXPECT_THAT(EventReasons(), ::testing::ElementsAre("FailedCreate"));
+  EXPECT_EQ(queue_.size(), 1u) << "it comes back";
+}
+
+TEST_F(GangAdmissionTest, WhoseNodesWereNotFoundOnceIsCountedAsItWouldBeStoredFromTheBeginning) {
+  Cpus(2);
+  snapshot_.job.status.times_given_back = 1;
+  snapshot_.job.status.last_given_back_time = api::FormatTime(snapshot_.now);
+  api_->refused_verb = "create";
+  api_->refusal = {.code = kube::ErrorCode::kUnavailable, .message = "away"};
+  const planner::Decision decision = admission_.Plan(&snapshot_);
+  EXPECT_EQ(Granted(decision), 0) << "nobody knows what they take";
+  EXPECT_LE(*decision.look_again, std::chrono::seconds(5));
+  api_->refused_verb = "";
+  GangAdmission another(api_, Around(), {.counted = true});  // the pause is over
+  EXPECT_EQ(Granted(another.Plan(&snapshot_)), 2);
+  EXPECT_EQ(api_->dry_runs, 2);
 }
 
 TEST_F(GangAdmissionTest, PodsThatHaveToBeTogetherAreMadeForOneDomainAndLaterOnesFollow) {
@@ -114,13 +166,6 @@ TEST_F(GangAdmissionTest, APodThatSomebodyElseGatesHoldsNothing) {
   EXPECT_EQ(Granted(admission_.Plan(&other)), 2);
 }
 
-TEST_F(GangAdmissionTest, OthersAreMadeWithOne) {
-  Cpus(1);
-  const planner::Decision decision = admission_.Plan(&snapshot_);
-  EXPECT_EQ(decision.creates.size(), 2u);
-  EXPECT_EQ(Granted(decision), 0);
-}
-
 TEST_F(GangAdmissionTest, WhatIsHeldForAJobIsFreeWhenItIsForgotten) {
   Cpus(2);
   admission_.Plan(&snapshot_);
@@ -142,17 +187,18 @@ TEST_F(GangAdmissionTest, AJobWhosePodsAreRefusedLeavesItsRoomToOthersMeanwhile)
   EXPECT_EQ(Granted(admission_.Plan(&other)), 2);
 }
 
-// One of the three has ended well and counts, and two are not an allowed size.
+// One of the three has ended well and counts, one runs, and two are too few.
 TEST_F(GangAdmissionTest, WhereNoSizeIsOfUseNobodySaysThatThereIsNoRoom) {
   Cpus(9);
-  MakeGated();
   snapshot_.job.spec.worker.replicas = 3;
   snapshot_.job.spec.elastic_policy.min_replicas = 3;
-  MakePod(2);
-  snapshot_.pods.push_back(ReadPod(Pod(2)));
+  for (const int index : {0, 2}) {
+    MakePod(index);
+    snapshot_.pods.push_back(ReadPod(Pod(index)));
+  }
   snapshot_.pods.back().phase = planner::PodPhase::kSucceeded;
   const planner::Decision decision = admission_.Plan(&snapshot_);
-  EXPECT_TRUE(decision.admits.empty());
+  EXPECT_TRUE(decision.creates.empty());
   ASSERT_NE(decision.status.Find("Scheduled"), nullptr);
   EXPECT_EQ(decision.status.Find("Scheduled")->reason, "WaitingForPods")
       << decision.status.Find("Scheduled")->message;
@@ -170,7 +216,7 @@ TEST_F(GangAdmissionTest, WhatIsForgottenKeepsThePlacesOfPodsThatAreThere) {
   EXPECT_EQ(Granted(admission_.Plan(&other)), 1);
 }
 
-// A gated pod has no priority either. The two jobs have waited equally long, so the other comes
+// The two jobs have waited equally long, so the other comes
 // first by name.
 TEST_F(GangAdmissionTest, PodsThatAreNotMadeYetHaveThePriorityOfThoseThatAre) {
   MakePod(0, {{"spec", {{"priority", 7}}}});
@@ -193,8 +239,8 @@ TEST_F(GangAdmissionTest, PodsThatAreNotMadeYetHaveThePriorityOfThoseThatAre) {
   loop_.Stop();
 }
 
-// Two jobs of a class below 0: the large one has waited when the small one comes, which has no pod
-// yet from which its priority could be read.
+// Two jobs of a class below 0: the large one has waited when the small one comes. A job that is
+// granted at once has the priority of its class.
 class TwoOfALowClassTest : public GangAdmissionTest {
  protected:
   TwoOfALowClassTest() {
@@ -204,11 +250,11 @@ class TwoOfALowClassTest : public GangAdmissionTest {
     small_.job.name = "small";
     small_.job.uid = "another";
     small_.job.spec.elastic_policy.min_replicas = small_.job.spec.worker.replicas = 1;
-    MakePod(0, {{"spec", {{"priority", -10}, {"schedulingGates", {{{"name", api::kGangGate}}}}}}});
-    snapshot_.pods.push_back(ReadPod(Pod(0)));
     small_.now = snapshot_.now + std::chrono::minutes(10);
     Cpus(0);
-    EXPECT_EQ(admission_.Plan(&snapshot_).admits.size(), 0u);
+    api_->SetAdmission({{"spec", {{"priority", -10}}}});
+    EXPECT_EQ(Granted(admission_.Plan(&snapshot_)), 0);
+    api_->SetAdmission(Json::object());  // it says nothing of the small one
   }
   void MakeClass() {
     const auto made = api_->Create(kube::PriorityClasses(), "",
@@ -225,8 +271,7 @@ TEST_F(TwoOfALowClassTest, AJobWithoutPodsHasThePriorityOfItsClass) {
   loop_.Start();
   ASSERT_TRUE(support::Until([&] {
     planner::Snapshot again = snapshot_;
-    const planner::Decision decision = admission_.Plan(&again);
-    return decision.admits.size() + static_cast<std::size_t>(Granted(decision)) == 2;
+    return Granted(admission_.Plan(&again)) == 2;
   })) << "the large one has waited longer";
   loop_.Stop();
 }
@@ -253,12 +298,18 @@ TEST_F(GangAdmissionTest, AJobWithoutPodsAndClassHasThePriorityOfTheDefaultClass
   loop_.Stop();
 }
 
-TEST_F(TwoOfALowClassTest, AJobWhoseClassCantBeReadDoesNotAskYet) {
+TEST_F(TwoOfALowClassTest, AJobWhoseClassCantBeReadAsksWhenADryRunHasToldItsPriority) {
   Cpus(4);
-  const planner::Decision decision = admission_.Plan(&small_);
-  EXPECT_EQ(Granted(decision), 0);
-  EXPECT_EQ(decision.creates.size(), 1u) << "with a gate";
+  EXPECT_EQ(Granted(admission_.Plan(&small_)), 0);
   EXPECT_FALSE(small_.gang_fit->decided);
+  api_->SetAdmission({{"spec", {{"priority", -10}}}});
+  ++small_.job.generation;
+  loop_.Start();
+  ASSERT_TRUE(support::Until([&] {
+    planner::Snapshot again = small_;
+    return Granted(admission_.Plan(&again)) == 1;
+  }));
+  loop_.Stop();
 }
 
 // Two pods of the job run on all CPUs, and one of them would be enough; the other job needs one.
@@ -283,20 +334,8 @@ class PreemptionByClassTest : public GangAdmissionTest {
     snapshot_.pods.push_back(ReadPod(Pod(index)));
     loop_.OnPod(Pod(index), false);
   }
-  void Wait(const Json& spec, int index = 0) {
-    Json pod = Json::parse(R"({"metadata": {"namespace": "default"},
-        "spec": {"schedulingGates": [{"name": "ringmaster.dev/gang"}], "containers": [
-          {"name": "worker", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}})");
-    pod["metadata"]["name"] = planner::PodName("other", index);
-    pod["metadata"]["labels"] = LabelsOf(other_.job, index);
-    pod["metadata"]["ownerReferences"] =
-        Json::array({OwnerReference(other_.job.name, other_.job.uid)});
-    pod["spec"].merge_patch(spec);
-    const auto made = api_->Create(kube::Pods(), "default", pod);
-    ASSERT_TRUE(made) << made.error().message;
-    pods_.Observe(*made);
-    other_.pods.push_back(ReadPod(*made));
-  }
+  // The other job waits, and the API server would store its pods so.
+  void Wait(const Json& spec) { api_->SetAdmission({{"spec", spec}}, "other-"); }
   // Asks, lets a pass decide and asks again, because no pass is requested otherwise for a job
   // behind another one.
   bool Waits() {
@@ -369,18 +408,37 @@ TEST_F(PreemptionByClassTest, AJobWhosePodsWereGivenBackTwiceTakesNothing) {
   EXPECT_THAT(Drained(), ::testing::IsEmpty());
 }
 
-// The API server may refuse the second pod repeatedly.
-TEST_F(PreemptionByClassTest, AJobTakesNothingBeforeAllPodsStandThatItNeedsToStart) {
-  other_.job.spec.worker.replicas = 2;
-  other_.job.spec.elastic_policy.min_replicas = 2;
-  snapshot_.job.spec.elastic_policy.min_replicas = 2;
-  EXPECT_THAT(Drained(), ::testing::IsEmpty());
+TEST_F(PreemptionByClassTest, AJobWhosePodsADryRunShowsToBeRefusedTakesNothing) {
   Wait({{"priority", 7}});
+  api_->refuses_dry_runs = true;
   ASSERT_TRUE(Waits());
   EXPECT_THAT(Demanded(), ::testing::IsEmpty());
-  Wait({{"priority", 7}}, 1);
+}
+
+// A quota that has room for one of two pods lets the dry run of one through.
+TEST_F(PreemptionByClassTest, AJobWhosePodsWereRefusedTakesNothingUntilTheyAreMadeOrChange) {
+  Wait({{"priority", 7}});
+  backoff_.Failed(other_.job, Needed::kPods, api_->refusal);
   ASSERT_TRUE(Waits());
-  EXPECT_EQ(Demanded().size(), 2u) << "all that the other job has";
+  EXPECT_THAT(Demanded(), ::testing::IsEmpty());
+  backoff_.PodsAreThere(other_.job);
+  ASSERT_TRUE(Waits());
+  EXPECT_EQ(Demanded().size(), 1u);
+  backoff_.Failed(other_.job, Needed::kPods, api_->refusal);
+  ASSERT_TRUE(Waits());
+  EXPECT_THAT(Demanded(), ::testing::IsEmpty())
+      << "what it had asked for is not asked for any more";
+  ++other_.job.generation;
+  ASSERT_TRUE(Waits());
+  EXPECT_EQ(Demanded().size(), 1u);
+}
+
+TEST_F(PreemptionByClassTest, AnApiServerThatWasAwayIsNoReasonToTakeNothing) {
+  Wait({{"priority", 7}});
+  backoff_.Failed(other_.job, Needed::kPods,
+                  {.code = kube::ErrorCode::kUnavailable, .http_status = 503, .message = "busy"});
+  ASSERT_TRUE(Waits());
+  EXPECT_EQ(Demanded().size(), 1u);
 }
 
 TEST_F(PreemptionByClassTest, WhatLeavesAlreadyIsNotTakenAgain) {
@@ -395,23 +453,21 @@ TEST_F(PreemptionByClassTest, WhatLeavesAlreadyIsNotTakenAgain) {
 
 TEST_F(GangAdmissionTest, AJobThatHasLackedRoomForLongCallsForNodes) {
   constexpr std::chrono::seconds kWithin{900};
-  GangAdmission admission(api_, &loop_, &pods_, {.gang_gate = true}, kWithin);
+  GangAdmission admission(api_, Around(), {.counted = true}, kWithin);
   loop_.SetNodeCallRules({.calls = true, .after = std::chrono::seconds(0), .jobs_at_once = 1});
   Cpus(1);
-  MakeGated();
-  EXPECT_TRUE(admission.Plan(&snapshot_).admits.empty()) << "since now, the line says";
+  EXPECT_EQ(Granted(admission.Plan(&snapshot_)), 0) << "since now, the line says";
   EXPECT_EQ(snapshot_.nodes_within, kWithin);
   loop_.Start();
-  ASSERT_TRUE(support::Until([&] { return admission.Plan(&snapshot_).admits.size() == 2; }));
+  ASSERT_TRUE(support::Until([&] { return Granted(admission.Plan(&snapshot_)) == 2; }));
   loop_.Stop();
-  EXPECT_TRUE(admission.Plan(&snapshot_).admits.front().calls_for_nodes);
+  EXPECT_TRUE(admission.Plan(&snapshot_).creates.front().calls_for_nodes);
 }
 
 TEST_F(GangAdmissionTest, AJobThatWasRefusedNodesCallsAgainAfterAPause) {
-  GangAdmission admission(api_, &loop_, &pods_, {.gang_gate = true}, std::chrono::seconds(900));
+  GangAdmission admission(api_, Around(), {.counted = true}, std::chrono::seconds(900));
   loop_.SetNodeCallRules({.calls = true, .after = std::chrono::seconds(0), .jobs_at_once = 1});
   Cpus(1);
-  MakeGated();
   snapshot_.requests = provisioning::Requests{.class_name = "c", .digest = "d"};
   loop_.Start();
   ASSERT_TRUE(support::Until([&] { return admission.Plan(&snapshot_).request.has_value(); }));
@@ -433,6 +489,24 @@ TEST_F(GangAdmissionTest, AJobThatWasRefusedNodesCallsAgainAfterAPause) {
   EXPECT_EQ(admission.Plan(&snapshot_).request->attempt, 2);
 }
 
+TEST_F(GangAdmissionTest, AJobWhosePodsWereRefusedHasNoNodesBookedForThem) {
+  GangAdmission admission(api_, Around(), {.counted = true}, std::chrono::seconds(900));
+  loop_.SetNodeCallRules({.calls = true, .after = std::chrono::seconds(0), .jobs_at_once = 1});
+  Cpus(1);
+  snapshot_.requests = provisioning::Requests{.class_name = "c", .digest = "d"};
+  backoff_.Failed(job_, Needed::kPods, api_->refusal);
+  planner::Snapshot next = snapshot_;
+  next.job.name = "next";
+  next.job.uid = "next-uid";
+  next.now += std::chrono::minutes(1);
+  loop_.Start();
+  ASSERT_TRUE(support::Until([&] {
+    EXPECT_FALSE(admission.Plan(&snapshot_).request);
+    return admission.Plan(&next).request.has_value();
+  })) << "the next one has its turn";
+  loop_.Stop();
+}
+
 TEST_F(GangAdmissionTest, ASuspendedJobHoldsNothing) {
   Cpus(2);
   admission_.Plan(&snapshot_);
@@ -444,10 +518,9 @@ TEST_F(GangAdmissionTest, ASuspendedJobHoldsNothing) {
   EXPECT_EQ(Granted(admission_.Plan(&other)), 2);
 }
 
-TEST_F(GangAdmissionTest, WhereNobodyCountsTheGatesOfAnEarlierOperatorGo) {
-  MakeGated();
-  GangAdmission none(api_, nullptr, &pods_, {});
-  EXPECT_EQ(none.Plan(&snapshot_).admits.size(), 2u);
+TEST_F(GangAdmissionTest, WhereNobodyCountsAllAreMade) {
+  GangAdmission none(api_, {nullptr, &pods_, &writer_, &backoff_}, {});
+  EXPECT_EQ(Granted(none.Plan(&snapshot_)), 2);
   EXPECT_FALSE(snapshot_.gang_fit.has_value());
 }
 

@@ -1,9 +1,6 @@
 #include "operator/controllers/granted_pods.h"
 
-#include <algorithm>
-
 #include "common/fields/fields.h"
-#include "operator/api/labels.h"
 #include "operator/controllers/node_affinity.h"
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/pod_identity.h"
@@ -33,36 +30,64 @@ void RequestWhatIsLimited(Json& pod) {
 }  // namespace
 
 std::shared_ptr<const Json> AsAsked(std::shared_ptr<const Json> pod) {
-  const Json& gates = fields::ListAt(*pod, "/spec/schedulingGates");
-  const bool others = std::any_of(gates.begin(), gates.end(), [](const Json& gate) {
-    return fields::Text(gate, "name") != api::kGangGate;
-  });
-  if (!others) return pod;
+  if (fields::ListAt(*pod, "/spec/schedulingGates").empty()) return pod;
   Json light = *pod;
   light["spec"]["containers"] = light["spec"]["initContainers"] = Json::array();
   return std::make_shared<const Json>(std::move(light));
 }
 
-std::shared_ptr<const Json> GrantedPods::Of(const api::HorovodJob& job,
-                                            const planner::PodCreate& create) {
-  const sync::MutexLock lock(&mu_);
+GrantedPods::Job& GrantedPods::JobOf(const api::HorovodJob& job) {
   Job& known = jobs_[job.Key()];
   if (known.uid != job.uid || known.generation != job.generation) {
-    known = {.uid = job.uid, .generation = job.generation, .last = {}, .pods = {}};
+    known = Job();
+    known.uid = job.uid;
+    known.generation = job.generation;
   }
-  Pod& pod = known.pods[create.index];
+  return known;
+}
+
+GrantedPods::Pod GrantedPods::Of(const api::HorovodJob& job, const planner::PodCreate& create) {
+  const sync::MutexLock lock(&mu_);
+  Job& known = JobOf(job);
+  Known& pod = known.pods[create.index];
   if (pod.object != nullptr && pod.keep_off == create.keep_off) return pod.object;
   Json made;
   if (known.last.object != nullptr && known.last.keep_off == create.keep_off) {
     made = *known.last.object;
-    made["metadata"]["name"] = planner::PodName(job.name, create.index);
-    made["metadata"]["labels"].update(LabelsOf(job, create.index));
   } else {
-    made = Build(job, create);
+    made = Build(job, create, known.tried);
   }
+  made["metadata"]["name"] = planner::PodName(job.name, create.index);
+  made["metadata"]["labels"].update(LabelsOf(job, create.index));
   pod = {create.keep_off, AsAsked(std::make_shared<const Json>(std::move(made)))};
   known.last = pod;
   return pod.object;
+}
+
+bool GrantedPods::TryOut(const api::HorovodJob& job, int index) {
+  {
+    const sync::MutexLock lock(&mu_);
+    Job& known = JobOf(job);
+    const Time now = clock_.steady();
+    if (now < known.ask_again) return false;
+    known.ask_again = now + kSilence;
+  }
+  Pod tried = dry_run_(job, index);
+  if (tried == nullptr) return false;
+  const sync::MutexLock lock(&mu_);
+  Job& known = JobOf(job);
+  known.tried = std::move(tried);
+  known.ask_again = clock_.steady() + kCounts;
+  known.last = {};
+  known.pods.clear();
+  return true;
+}
+
+GrantedPods::Pod GrantedPods::Tried(const api::HorovodJob& job) const {
+  const sync::MutexLock lock(&mu_);
+  const auto known = jobs_.find(job.Key());
+  if (known == jobs_.end() || known->second.uid != job.uid) return nullptr;
+  return known->second.generation == job.generation ? known->second.tried : nullptr;
 }
 
 void GrantedPods::Forget(const std::string& job_key) {
@@ -70,10 +95,15 @@ void GrantedPods::Forget(const std::string& job_key) {
   jobs_.erase(job_key);
 }
 
-Json GrantedPods::Build(const api::HorovodJob& job, const planner::PodCreate& create) const {
-  Json pod = BuildPod(job, create.index, options_);
+Json GrantedPods::Build(const api::HorovodJob& job, const planner::PodCreate& create,
+                        const Pod& tried) const {
+  Json pod = tried == nullptr ? BuildPod(job, create.index, options_) : *tried;
   KeepOffNodes(pod, create.keep_off);
   pod = SlimPod(std::move(pod));
+  // Of a dry run: no pod has these.
+  for (const char* field : {"uid", "resourceVersion", "creationTimestamp"}) {
+    pod["metadata"].erase(field);
+  }
   pod["metadata"]["namespace"] = job.ns;
   RequestWhatIsLimited(pod);
   return pod;

@@ -1,11 +1,14 @@
-// The pods that a job is about to make, as far as the line of waiting jobs reads them. The pods of
-// a job are alike but for their names, so one is built and the others are copies; as long as the
-// job's spec stays as it is, they are the same objects at each look.
+// The pods that a job is about to make, as far as the line of waiting jobs reads them: by the
+// template at first, and once the job has to wait as the API server would store them, which it says
+// in a dry run. The pods of a job are alike but for their names, so one is built and the others are
+// copies; as long as nothing has changed, they are the same objects at each look.
 //
-// Thread rule: every method is safe from any thread.
+// Thread rule: every method is safe from any thread, for one job from one thread at a time.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,36 +20,54 @@
 #include "operator/controllers/pod_options.h"
 #include "operator/kube/kube_api.h"
 #include "operator/planner/decision.h"
+#include "operator/runtime/clock.h"
 
 namespace ringmaster::controllers {
 
-// Another owner's gate remains when ours is removed. Until that one is removed, too, the pod takes
-// nothing.
+// A gate of another owner keeps the pod off all nodes. Until it is removed the pod takes nothing.
 std::shared_ptr<const kube::Json> AsAsked(std::shared_ptr<const kube::Json> pod);
 
 class GrantedPods {
  public:
-  explicit GrantedPods(PodOptions options) : options_(std::move(options)) {}
+  using Pod = std::shared_ptr<const kube::Json>;
+  // The pod of this index as the API server would store it; null: it says nothing, or refuses.
+  using DryRun = std::function<Pod(const api::HorovodJob& job, int index)>;
+  // What the API server has said counts for so long, and silence for a shorter time.
+  static constexpr std::chrono::minutes kCounts{10};
+  static constexpr std::chrono::seconds kSilence{5};
 
-  std::shared_ptr<const kube::Json> Of(const api::HorovodJob& job,
-                                       const planner::PodCreate& create);
+  GrantedPods(PodOptions options, DryRun dry_run, runtime::Clock clock = {})
+      : options_(std::move(options)), dry_run_(std::move(dry_run)), clock_(std::move(clock)) {}
+
+  Pod Of(const api::HorovodJob& job, const planner::PodCreate& create);
+  // Asks the API server, unless that was done lately. True: it has answered.
+  bool TryOut(const api::HorovodJob& job, int index);
+  // What it has said last; null: nothing about this spec.
+  Pod Tried(const api::HorovodJob& job) const;
   void Forget(const std::string& job_key);
 
  private:
-  struct Pod {
+  using Time = std::chrono::steady_clock::time_point;
+  struct Known {
     std::vector<std::string> keep_off;  // as PodCreate has it
-    std::shared_ptr<const kube::Json> object;
+    Pod object;
   };
   struct Job {
     std::string uid;
     std::int64_t generation = 0;
-    Pod last;                 // the others that keep off the same nodes are copies of it
-    std::map<int, Pod> pods;  // by index
+    Pod tried;
+    Time ask_again;
+    Known last;                 // the others that keep off the same nodes are copies of it
+    std::map<int, Known> pods;  // by index
   };
-  kube::Json Build(const api::HorovodJob& job, const planner::PodCreate& create) const;
+  Job& JobOf(const api::HorovodJob& job) REQUIRES(mu_);
+  kube::Json Build(const api::HorovodJob& job, const planner::PodCreate& create,
+                   const Pod& tried) const;
 
   const PodOptions options_;
-  sync::Mutex mu_;
+  const DryRun dry_run_;
+  const runtime::Clock clock_;
+  mutable sync::Mutex mu_;
   std::map<std::string, Job> jobs_ GUARDED_BY(mu_);  // by namespace/name
 };
 

@@ -138,22 +138,37 @@ TEST_F(JobControllerCallsTest, NothingIsKeptOfAJobThatIsNoMore) {
   EXPECT_TRUE(Until([&] { return registry_->Facts(uid).sidecars.empty(); }));
 }
 
-TEST_F(JobControllerCallsTest, AGateIsLiftedFromTheVersionThatWasReadAndOthersStay) {
+TEST_F(JobControllerCallsTest, AJobThatWaitsCostsOneDryRunAndEachOfItsPodsOneWriteLater) {
   StartOperator(true);
+  Apply();
+  const auto waits = [&] {
+    const api::Status status = Status();
+    const auto* scheduled = status.Find("Scheduled");
+    return scheduled != nullptr && scheduled->reason == "WaitingForRoom";
+  };
+  ASSERT_TRUE(Until(waits));
+  Change({{"runPolicy", {{"backoffLimit", 77}}}});
+  ASSERT_TRUE(Until([&] { return Status().observed_generation == 2; }));
+  const auto waiting = api_->Calls("create", "pods");
+  EXPECT_LE(waiting.size(), 2u) << "one for each spec";
+  for (const Call& call : waiting) EXPECT_TRUE(call.dry_run);
+  EXPECT_TRUE(api_->Calls("patch", "pods").empty());
   ASSERT_TRUE(api_->Create(kube::Nodes(), "",
                            {{"metadata", {{"name", "n"}}},
                             {"status", {{"allocatable", {{"cpu", "8"}, {"pods", "110"}}}}}}));
-  Json template_spec = {{"schedulingGates", {{{"name", "example.com/mine"}}}}};
-  Apply("digits", {{"worker", {{"template", {{"spec", template_spec}}}}}});
-  ASSERT_TRUE(Until([&] {
-    const Json pod = Get(kube::Pods(), "digits-worker-1");
-    return pod.is_object() && pod["spec"].value("schedulingGates", Json()) ==
-                                  Json::array({{{"name", "example.com/mine"}}});
-  }));
-  for (const Call& call : api_->Calls("patch", "pods")) {
-    if (!call.body.contains("spec")) continue;
-    EXPECT_NE(call.body["metadata"].value("resourceVersion", ""), "") << call.body;
-  }
+  ASSERT_TRUE(Trains(2));
+  EXPECT_EQ(api_->Calls("create", "pods").size(), waiting.size() + 2);
+  for (const Call& call : api_->Calls("patch", "pods")) EXPECT_FALSE(call.body.contains("spec"));
+}
+
+TEST_F(JobControllerCallsTest, AJobThatFindsRoomAtOnceCostsNoDryRun) {
+  ASSERT_TRUE(api_->Create(kube::Nodes(), "",
+                           {{"metadata", {{"name", "n"}}},
+                            {"status", {{"allocatable", {{"cpu", "8"}, {"pods", "110"}}}}}}));
+  StartOperator(true);
+  Apply();
+  ASSERT_TRUE(Trains(2));
+  EXPECT_EQ(api_->Calls("create", "pods").size(), 2u);
 }
 
 TEST_F(JobControllerCallsTest, RoomThatAPodTakesBesideItsContainersIsTaken) {

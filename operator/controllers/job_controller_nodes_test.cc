@@ -205,7 +205,7 @@ class GangAdmissionTest : public JobControllerTest {
  protected:
   void SetUp() override {
     options_.gang_admission = true;
-    options_.pod.gang_gate = true;
+    options_.pod.counted = true;
     ASSERT_NO_FATAL_FAILURE(JobControllerTest::SetUp());
   }
   void AddNodeWithGpu(const std::string& name, const Json& labels = Json::object()) {
@@ -214,14 +214,7 @@ class GangAdmissionTest : public JobControllerTest {
              {"allocatable", {{"example.com/gpu", "1"}, {"pods", "110"}}}},
             labels);
   }
-  std::size_t Gated() {
-    std::size_t gated = 0;
-    const auto pods = api_->ListAll(kube::Pods(), ns_, {});
-    for (const Json& pod : pods->items) {
-      gated += pod["spec"].value("schedulingGates", Json::array()).empty() ? 0 : 1;
-    }
-    return gated;
-  }
+  std::size_t PodObjects() { return api_->ListAll(kube::Pods(), ns_, {})->items.size(); }
   const Json with_gpus_ = Json::parse(R"({"worker": {"template": {"spec": {"containers": [
       {"name": "worker", "image": "digits", "command": ["train"],
        "resources": {"limits": {"example.com/gpu": "1"}}}]}}}})");
@@ -233,11 +226,13 @@ TEST_P(GangAdmissionTest, NothingStartsUntilTheLeastFitTogetherAndTheRestFollows
   ASSERT_TRUE(Eventually([&] {
     const api::Status status = Status();
     const auto* scheduled = status.Find("Scheduled");
-    return Gated() == 3 && scheduled != nullptr && scheduled->reason == "WaitingForRoom";
+    return scheduled != nullptr && scheduled->reason == "WaitingForRoom";
   }));
+  EXPECT_EQ(PodObjects(), 0u) << "so it takes no quota";
   EXPECT_NE(Status().Find("Scheduled")->message.find("minReplicas is 2"), std::string::npos);
   AddNodeWithGpu("node-2");
-  ASSERT_TRUE(Eventually([&] { return Status().world_size == 2 && Gated() == 1; }));
+  ASSERT_TRUE(Eventually([&] { return Status().world_size == 2; }));
+  EXPECT_EQ(PodObjects(), 2u);
   AddNodeWithGpu("node-3");
   ASSERT_TRUE(TrainsAs({0, 1, 2}));
 }
@@ -248,7 +243,6 @@ TEST_P(GangAdmissionTest, PodsThatHaveToBeTogetherStartInOneRack) {
     std::set<std::string> racks;
     const auto pods = api_->ListAll(kube::Pods(), ns_, {});
     for (const Json& pod : pods->items) {
-      if (!pod["spec"].value("schedulingGates", Json::array()).empty()) continue;
       racks.insert(pod["spec"].value("nodeSelector", Json::object()).value("example.com/rack", ""));
     }
     return racks;
@@ -261,7 +255,7 @@ TEST_P(GangAdmissionTest, PodsThatHaveToBeTogetherStartInOneRack) {
   ASSERT_TRUE(Eventually([&] {
     const api::Status status = Status();
     const auto* scheduled = status.Find("Scheduled");
-    return Gated() == 2 && scheduled != nullptr && scheduled->reason == "WaitingForRoom" &&
+    return scheduled != nullptr && scheduled->reason == "WaitingForRoom" &&
            scheduled->message.find("in example.com/rack=") != std::string::npos;
   })) << "each rack has room for one, and two have to start together";
   AddNodeWithGpu("node-3", on_rack("b"));

@@ -30,6 +30,7 @@ kube::Result<planner::Snapshot> JobObserver::Observe(const api::HorovodJob& job)
   snapshot.exits = std::move(facts.exits);
   snapshot.rebuilds = std::move(facts.rebuilds);
   snapshot.view = facts.view;
+  snapshot.told_view = facts.told_view;
   snapshot.pods = pods_.Read(job, from_.pods->Indexed(job.ns, job.Key()));
   snapshot.disruption_taints = options_.disruption_taints;
   snapshot.nodes =

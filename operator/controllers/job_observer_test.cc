@@ -62,7 +62,8 @@ TEST_F(JobObserverTest, TheNewerOfRecordAndSidecarsIsTheView) {
                                      .pod_name = "digits-worker-0",
                                      .pod_uid = "a"},
                                     nullptr);
-  registry_.Take(id, ViewReport{std::make_shared<const membership::View>(next), std::nullopt});
+  registry_.Take(id,
+                 ViewReport::Whole(std::make_shared<const membership::View>(next), std::nullopt));
   snapshot = observer_.Observe(job_);
   ASSERT_TRUE(snapshot);
   EXPECT_EQ(snapshot->view->epoch, next.epoch);

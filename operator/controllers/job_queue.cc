@@ -188,9 +188,7 @@ kube::Result<void> JobQueue::Write(const api::HorovodJob& job, const Json* live,
 kube::Result<Json> JobQueue::WantedWorkload(const api::HorovodJob& job) {
   const auto priority = PriorityOf(job);
   if (!priority) return tl::unexpected(priority.error());
-  PodOptions options = options_.pod;
-  options.gang_gate = false;
-  return kueue::BuildWorkload(job, BuildPod(job, 0, options), *priority);
+  return kueue::BuildWorkload(job, BuildPod(job, 0, options_.pod), *priority);
 }
 
 kube::Result<std::optional<kueue::Priority>> JobQueue::PriorityOf(const api::HorovodJob& job) {

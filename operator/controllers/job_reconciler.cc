@@ -56,7 +56,8 @@ JobReconciler::JobReconciler(std::shared_ptr<kube::KubeApi> api, const Surroundi
       observer_(api, {around.registry, around.records, around.pods, around.nodes}, around.queue,
                 options.observer),
       pod_writer_(api, {around.pods, around.jobs}, around.queue, &backoff_, &events_, options.pods),
-      admission_(api, around.admission, around.pods, options.pods.pod, options.nodes_within),
+      admission_(api, {around.admission, around.pods, &pod_writer_, &backoff_}, options.pods.pod,
+                 options.nodes_within, options.clock),
       record_writer_(around.records, &observer_, &backoff_, &events_, around.queue),
       applier_(api, around.pods,
                {&pod_writer_, &record_writer_, around.registry, &backoff_, &events_}),
@@ -114,14 +115,13 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
   const bool kept = KeepChildObjects(&*snapshot);
   snapshot->requests = requests_->Look(*snapshot);
   if (in_queue.look_again) queue_->AddAfter(job.Key(), *in_queue.look_again);
-  snapshot->creation_waits = backoff_.PodsArePaused(job);
+  snapshot->creation_waits = backoff_.PodsWait(job);
   planner::Decision decision = admission_.Plan(&*snapshot);
   if (GroupIsMissing(*snapshot)) decision.creates.clear();
   if (decision.status_first && !WriteStatus(*snapshot, object, &decision)) return false;
   const bool applied = applier_.Apply(*snapshot, decision) && kept;
   if (!snapshot->creation_waits && backoff_.PodsArePaused(job)) {
-    // What could not be made or let start leaves its room to others meanwhile. The next look asks
-    // for the rest.
+    // What could not be made leaves its room to others meanwhile. The next look asks for the rest.
     admission_.Forget(job.Key());
     queue_->Add(job.Key());
   }

@@ -77,6 +77,7 @@ void JobReports::Connected(const job::Registration& registration, planner::Time 
   sidecar.last_exit = before.last_exit;
   if (keep_recovery_reports_) sidecar.report = before.report;
   sidecar.unable_since = now;
+  OnEpoch(registration.epoch, now);
 }
 
 void JobReports::Disconnected(const std::string& pod_uid, planner::Time now) {
@@ -99,7 +100,7 @@ bool JobReports::Take(const std::string& pod_uid, SidecarReport report, planner:
       [&](auto& one) {
         using Report = std::decay_t<decltype(one)>;
         if constexpr (std::is_same_v<Report, ViewReport>) {
-          OnView(std::move(one), &sidecar);
+          OnView(std::move(one), now, &sidecar);
         } else if constexpr (std::is_same_v<Report, job::WorkerExit>) {
           OnWorkerExit(std::move(one), &sidecar);
         } else if constexpr (std::is_same_v<Report, EarlierExits>) {
@@ -112,12 +113,17 @@ bool JobReports::Take(const std::string& pod_uid, SidecarReport report, planner:
   return true;
 }
 
-void JobReports::OnView(ViewReport report, planner::SidecarFacts* sidecar) {
-  if (report.view != nullptr) {
-    sidecar->epoch = std::max(sidecar->epoch, report.view->epoch);
-    if (report.view->epoch > membership::EpochOf(view_)) view_ = std::move(report.view);
+void JobReports::OnView(ViewReport report, planner::Time now, planner::SidecarFacts* sidecar) {
+  sidecar->epoch = std::max(sidecar->epoch, report.epoch);
+  OnEpoch(report.epoch, now);
+  if (membership::EpochOf(report.view) > membership::EpochOf(view_)) {
+    view_ = std::move(report.view);
   }
   if (report.rebuild) Merge(std::move(*report.rebuild));
+}
+
+void JobReports::OnEpoch(membership::Epoch epoch, planner::Time now) {
+  if (epoch > told_view_.epoch) told_view_ = {epoch, now};
 }
 
 // The ring is complete again when the slowest member has finished.
@@ -156,7 +162,8 @@ bool JobReports::IsFullFor(const std::string& pod_uid) const {
 }
 
 JobFacts JobReports::Facts() const {
-  JobFacts facts{.sidecars = {}, .exits = exits_, .view = view_, .rebuilds = {}};
+  JobFacts facts{
+      .sidecars = {}, .exits = exits_, .view = view_, .told_view = told_view_, .rebuilds = {}};
   for (const auto& [uid, sidecar] : sidecars_) facts.sidecars.push_back(sidecar);
   for (const auto& [epoch, rebuild] : rebuilds_) facts.rebuilds.push_back(rebuild);
   return facts;

@@ -26,6 +26,7 @@ struct JobFacts {
   std::vector<planner::SidecarFacts> sidecars;
   std::vector<job::WorkerExit> exits;
   membership::ViewPtr view;  // the newest one that a sidecar reported
+  planner::ToldView told_view;
   std::vector<job::Rebuild> rebuilds;
 };
 
@@ -54,7 +55,8 @@ class JobReports {
   void Retain(const std::set<std::string>& pod_uids);
 
  private:
-  void OnView(ViewReport report, planner::SidecarFacts* sidecar);
+  void OnView(ViewReport report, planner::Time now, planner::SidecarFacts* sidecar);
+  void OnEpoch(membership::Epoch epoch, planner::Time now);
   void OnEarlierExits(EarlierExits earlier, planner::SidecarFacts* sidecar);
   void OnWorkerExit(job::WorkerExit exit, planner::SidecarFacts* sidecar);
   void Merge(job::Rebuild rebuild);
@@ -66,6 +68,7 @@ class JobReports {
   // twice.
   std::map<std::pair<std::string, int>, std::uint64_t> known_exits_;
   membership::ViewPtr view_;
+  planner::ToldView told_view_;
   std::map<std::uint64_t, job::Rebuild> rebuilds_;  // by epoch
 };
 

@@ -119,8 +119,8 @@ TEST(JobReportsTest, OfASidecarThatComesBackOnlyWhatCannotBeTakenBackHolds) {
 TEST(JobReportsTest, TheNewestViewCountsAndTheSlowestFiguresOfEach) {
   JobReports reports;
   Connect(&reports, "a");
-  reports.Take("a", ViewReport{View(3), Figures(3, "PodLost", .2, 1)}, At(0));
-  reports.Take("a", ViewReport{View(2), Figures(3, "", .1, 4)}, At(0));
+  reports.Take("a", ViewReport::Whole(View(3), Figures(3, "PodLost", .2, 1)), At(0));
+  reports.Take("a", ViewReport::Whole(View(2), Figures(3, "", .1, 4)), At(0));
   const JobFacts facts = reports.Facts();
   EXPECT_EQ(facts.view->epoch, MakeEpoch(1, 3));
   EXPECT_EQ(facts.sidecars.at(0).epoch, MakeEpoch(1, 3));
@@ -128,6 +128,31 @@ TEST(JobReportsTest, TheNewestViewCountsAndTheSlowestFiguresOfEach) {
   EXPECT_EQ(facts.rebuilds[0].reason, "PodLost");
   EXPECT_EQ(job::TotalSeconds(facts.rebuilds[0].seconds), .2);
   EXPECT_EQ(facts.rebuilds[0].steps_lost, 4);
+}
+
+TEST(JobReportsTest, AViewMayBeKnownByItsEpochAloneAndSinceItWasFirstHeardOf) {
+  JobReports reports;
+  Connect(&reports, "a", 1);
+  EXPECT_EQ(reports.Facts().told_view.epoch, 0u);
+  reports.Take("a", ViewReport::Whole(View(2), std::nullopt), At(2));
+  reports.Take("a", ViewReport{MakeEpoch(1, 3), nullptr, Figures(3, "PodLost", .2, 1)}, At(3));
+  reports.Take("a", ViewReport{MakeEpoch(1, 3), nullptr, std::nullopt}, At(4));
+  const JobFacts facts = reports.Facts();
+  EXPECT_EQ(facts.view->epoch, MakeEpoch(1, 2));
+  EXPECT_EQ(facts.told_view.epoch, MakeEpoch(1, 3));
+  EXPECT_EQ(facts.told_view.since, At(3));
+  EXPECT_EQ(facts.sidecars.at(0).epoch, MakeEpoch(1, 3));
+  EXPECT_THAT(facts.rebuilds, SizeIs(1));
+}
+
+TEST(JobReportsTest, ASidecarThatConnectsTellsOfItsView) {
+  JobReports reports;
+  job::Registration registration;
+  registration.pod_uid = "a";
+  registration.epoch = MakeEpoch(1, 7);
+  reports.Connected(registration, At(5));
+  EXPECT_EQ(reports.Facts().told_view.epoch, MakeEpoch(1, 7));
+  EXPECT_EQ(reports.Facts().told_view.since, At(5));
 }
 
 TEST(JobReportsTest, AnExitIsKeptOnceUntilItIsCounted) {
@@ -176,7 +201,7 @@ TEST(JobReportsTest, WhatIsKeptIsBounded) {
   EXPECT_FALSE(reports.Take("a", Exit(1'024, 1), At(0)));
   for (std::uint64_t i = 1; i <= 5'000; ++i) {
     reports.Take("a", Exit(1'023, i), At(0));
-    reports.Take("a", ViewReport{nullptr, Figures(i, "", 0, 0)}, At(0));
+    reports.Take("a", ViewReport::Whole(nullptr, Figures(i, "", 0, 0)), At(0));
   }
   EXPECT_THAT(reports.Facts().exits, SizeIs(4'096));
   ASSERT_THAT(reports.Facts().rebuilds, SizeIs(64));

@@ -27,11 +27,10 @@ void DropOwnAnnotations(Json& pod) {
   const auto metadata = pod.find("metadata");
   if (metadata == pod.end() || !metadata->contains("annotations")) return;
   for (const char* name :
-       {api::kAdmittedAnnotation, api::kDrainAnnotation, api::kDrainSinceAnnotation,
-        api::kHttpAnnotation, api::kBootAnnotation, api::kProvenAnnotation, api::kHeldAnnotation,
-        api::kWarnedAnnotation, api::kWarnedSinceAnnotation, api::kAnnouncedAnnotation,
-        api::kTopologyAnnotation, api::kCallsForNodesAnnotation, api::kShieldAnnotation,
-        api::kMadeFromAnnotation}) {
+       {api::kDrainAnnotation, api::kDrainSinceAnnotation, api::kHttpAnnotation,
+        api::kBootAnnotation, api::kProvenAnnotation, api::kHeldAnnotation, api::kWarnedAnnotation,
+        api::kWarnedSinceAnnotation, api::kAnnouncedAnnotation, api::kTopologyAnnotation,
+        api::kCallsForNodesAnnotation, api::kShieldAnnotation, api::kMadeFromAnnotation}) {
     (*metadata)["annotations"].erase(name);
   }
 }

@@ -33,13 +33,6 @@ TEST(PodAnnotationsTest, APodSaysWhatItWasMadeFrom) {
   EXPECT_EQ(ReadPod(pod).made_from, "");
 }
 
-TEST(PodAnnotationsTest, ATemplateDoesNotSayWhenItsPodsWereLetStart) {
-  Json pod = {
-      {"metadata", {{"annotations", {{api::kAdmittedAnnotation, "2026-01-01T00:00:00Z"}}}}}};
-  DropOwnAnnotations(pod);
-  EXPECT_FALSE(ReadPod(pod).admitted_at);
-}
-
 TEST(PodAnnotationsTest, NonsenseAnnouncesNothing) {
   for (const char* text : {"", "{", "3", "[\"gpu-a\"]", "{\"gpu-a\": 3}"}) {
     const Json pod = {{"metadata", {{"annotations", {{api::kAnnouncedAnnotation, text}}}}}};

@@ -169,7 +169,6 @@ Json BuildSpec(const api::HorovodJob& job, int index, const PodOptions& options)
   if (!job.spec.run_policy.scheduling_policy.priority_class.empty()) {
     SetDefault(spec, "priorityClassName", job.spec.run_policy.scheduling_policy.priority_class);
   }
-  if (options.gang_gate) spec["schedulingGates"].push_back({{"name", api::kGangGate}});
   Json init = {InstallContainer(options), SidecarContainer(job, options)};
   for (const Json& user : spec.value("initContainers", Json::array())) init.push_back(user);
   spec["initContainers"] = std::move(init);

@@ -146,14 +146,6 @@ TEST(PodBuilderTest, TheFieldsOfThePodAreTheTemplatesWhereItHasThem) {
   }
 }
 
-TEST(PodBuilderTest, APodWaitsForTheGangBesideWhatItWaitsForAnyway) {
-  api::HorovodJob job = Job();
-  EXPECT_FALSE(BuildPod(job, 0, {})["spec"].contains("schedulingGates"));
-  job.spec.worker.pod_template["spec"]["schedulingGates"] = Json::parse(R"([{"name": "mine"}])");
-  EXPECT_EQ(BuildPod(job, 0, {.gang_gate = true})["spec"]["schedulingGates"],
-            Json::parse(R"([{"name": "mine"}, {"name": "ringmaster.dev/gang"}])"));
-}
-
 TEST(PodBuilderTest, SidecarsLogAsTheOperatorDoes) {
   const auto format = [](const PodOptions& options) {
     return EnvOf(BuildPod(Job(), 0, options)["spec"]["initContainers"][1], "RINGMASTER_LOG_FORMAT");

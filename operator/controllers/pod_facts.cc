@@ -77,7 +77,6 @@ void ReadMetadata(const Json& metadata, PodFacts* facts) {
   facts->created =
       api::ParseTime(fields::Text(metadata, "creationTimestamp")).value_or(planner::Time());
   facts->drain_since = api::ParseTime(fields::Text(annotations, api::kDrainSinceAnnotation));
-  facts->admitted_at = api::ParseTime(fields::Text(annotations, api::kAdmittedAnnotation));
   facts->made_from = fields::Text(annotations, api::kMadeFromAnnotation);
   facts->topology = fields::Text(annotations, api::kTopologyAnnotation);
   facts->calls_for_nodes = !fields::Text(annotations, api::kCallsForNodesAnnotation).empty();

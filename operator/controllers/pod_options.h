@@ -15,7 +15,7 @@ struct PodOptions {
   std::string sidecar_image = api::kDefaultSidecarImage;
   std::string sidecar_target;  // RINGMASTER_OPERATOR; empty: not set
   std::string log_format;      // log format of sidecars; empty: their default
-  bool gang_gate = false;      // pods wait for the operator before the scheduler places them
+  bool counted = false;        // the operator counts where they find room (gang admission)
   bool shield = false;         // autoscalers must not move a pod before its job trains
   std::string ring_key_file;   // RINGMASTER_RING_KEY_FILE of sidecars; empty: not set
   // True on a real cluster (pod_cluster.h), false on the local one, whose pods are processes of

@@ -44,14 +44,11 @@ PodWriter::PodWriter(std::shared_ptr<kube::KubeApi> api, const Caches& caches,
 bool PodWriter::CreateAll(const api::HorovodJob& job,
                           const std::vector<planner::PodCreate>& creates, int least,
                           const std::vector<planner::PodDelete>& useless_alone) {
-  if (creates.empty()) {
-    backoff_->Worked(job, Needed::kPods);  // no pod is wanted
-    return true;
-  }
+  if (creates.empty()) return true;
   if (backoff_->Waits(job, Needed::kPods)) return true;
   std::vector<Json> made;
   std::vector<planner::PodDelete> useless = useless_alone;
-  int granted = 0;
+  int there = 0;
   std::size_t done = 0;
   const planner::PodCreate* failed = nullptr;
   Attempt failure;
@@ -65,29 +62,31 @@ bool PodWriter::CreateAll(const api::HorovodJob& job,
     for (std::size_t i = 0; i < batch; ++i) {
       const planner::PodCreate& create = creates[done + i];
       Attempt& attempt = attempts[i];
-      granted += attempt.there && create.granted ? 1 : 0;
+      there += attempt.there ? 1 : 0;
       if (!attempt.there && failed == nullptr) {
         failed = &create;
         failure = attempt;
       }
       if (attempt.made.is_null()) continue;
-      if (create.granted) {
-        useless.push_back(
-            {MetaField(attempt.made, "name"), MetaField(attempt.made, "uid"), "NotAllCouldBeMade"});
-      }
+      useless.push_back(
+          {MetaField(attempt.made, "name"), MetaField(attempt.made, "uid"), "NotAllCouldBeMade"});
       made.push_back(std::move(attempt.made));
     }
     done += batch;
   }
   ReportCreated(job, made, creates.front().reason);
   if (failed == nullptr) {
-    if (done < creates.size()) queue_->Add(job.Key());
+    if (done < creates.size()) {
+      queue_->Add(job.Key());
+    } else {
+      backoff_->PodsAreThere(job);
+    }
     return true;
   }
   // One report covers all failures of one try.
-  ReportNotCreated(job, planner::PodName(job.name, failed->index), failure);
+  ReportNotCreated(job, Needed::kPods, planner::PodName(job.name, failed->index), failure);
   const bool waits = backoff_->Waits(job, Needed::kPods);
-  if (waits && failure.refused && granted < least) {
+  if (waits && failure.refused && there < least) {
     InBatches(job, useless.size(), Rest::kAtOnce,
               [&](std::size_t i) { return Delete(job, useless[i]); });
   }
@@ -126,9 +125,8 @@ void PodWriter::ReportCreated(const api::HorovodJob& job, const std::vector<Json
        fmt::format("{} pods created {}: {}{}", total, reason, fmt::join(names, ", "), more), ""});
 }
 
-PodWriter::Attempt PodWriter::Create(const api::HorovodJob& job, const planner::PodCreate& create) {
-  PodOptions options = options_.pod;
-  options.gang_gate = options.gang_gate && !create.granted;
+Json PodWriter::Build(const api::HorovodJob& job, const planner::PodCreate& create) const {
+  const PodOptions& options = options_.pod;
   Json pod = BuildPod(job, create.index, options);
   DropOwnAnnotations(pod);
   WriteMadeFrom(pod, job.spec.pods_digest);
@@ -138,17 +136,42 @@ PodWriter::Attempt PodWriter::Create(const api::HorovodJob& job, const planner::
   KeepOffNodes(pod, create.keep_off);
   const api::TopologyPolicy& topology = job.spec.run_policy.scheduling_policy.topology;
   // If gang admission doesn't place the pods, the Kubernetes scheduler keeps them together.
-  const bool counted = options_.pod.gang_gate && create.of_queue == nullptr;
+  const bool counted = options.counted && create.of_queue == nullptr;
   if (!counted) KeepTogether(pod, topology, job.uid);
   PutInDomain(pod, topology, create.domain);
   WriteAnnounced(pod, create.announced);
   if (options.shield && create.shielded) WriteShields(pod);
+  if (create.calls_for_nodes) {
+    pod["metadata"]["annotations"][api::kCallsForNodesAnnotation] = "true";
+  }
   if (create.booking != nullptr) provisioning::Consume(*create.booking, &pod);
   if (create.of_queue != nullptr) kueue::Apply(*create.of_queue, &pod);
-  auto created = api_->CreateWith(kube::Pods(), job.ns, pod, {.field_validation = "Strict"});
+  return pod;
+}
+
+PodWriter::Attempt PodWriter::Create(const api::HorovodJob& job, const planner::PodCreate& create) {
+  auto created =
+      api_->CreateWith(kube::Pods(), job.ns, Build(job, create), {.field_validation = "Strict"});
   if (!created) return NotCreated(job, create, created.error());
   pods_->Observe(*created);
   return {.there = true, .made = std::move(*created)};
+}
+
+std::shared_ptr<const Json> PodWriter::TryOut(const api::HorovodJob& job, int index) {
+  const planner::PodCreate create{.index = index};
+  const Json pod = Build(job, create);
+  auto tried =
+      api_->CreateWith(kube::Pods(), job.ns, pod, {.field_validation = "Strict", .dry_run = true});
+  // A webhook with side effects keeps the API server from saying more than the template does.
+  const bool can_not =
+      !tried && tried.error().message.find("does not support dry run") != std::string::npos;
+  if (tried || can_not) {
+    backoff_->Worked(job, Needed::kDryRun);
+    return std::make_shared<const Json>(tried ? std::move(*tried) : pod);
+  }
+  ReportNotCreated(job, Needed::kDryRun, planner::PodName(job.name, index),
+                   NotCreated(job, create, tried.error()));
+  return nullptr;
 }
 
 PodWriter::Attempt PodWriter::NotCreated(const api::HorovodJob& job,
@@ -176,12 +199,12 @@ PodWriter::Attempt PodWriter::NotCreated(const api::HorovodJob& job,
   return {.refused = error};
 }
 
-void PodWriter::ReportNotCreated(const api::HorovodJob& job, const std::string& pod,
+void PodWriter::ReportNotCreated(const api::HorovodJob& job, Needed what, const std::string& pod,
                                  const Attempt& failed) {
   // The pod is about to be gone, or has just gone: people need no event about that.
-  if (failed.name_taken) return backoff_->NameIsTaken(job, pod);
+  if (failed.name_taken) return backoff_->NameIsTaken(job, what, pod);
   if (!failed.refused) return;
-  backoff_->FailedWithEvent(job, Needed::kPods, *failed.refused, "FailedCreate");
+  backoff_->FailedWithEvent(job, what, *failed.refused, "FailedCreate");
 }
 
 // Labels by which the job's pods are found were removed from some. A pod without the role label is
@@ -234,74 +257,6 @@ bool PodWriter::Relabel(const api::HorovodJob& job, const Json& pod, int index) 
   spdlog::warn("pod relabelled job={} pod={}", job.Key(), name);
   pods_->Observe(*patched);
   return true;
-}
-
-bool PodWriter::AdmitAll(const api::HorovodJob& job, const std::vector<planner::PodAdmit>& pods) {
-  if (backoff_->Waits(job, Needed::kGates)) return true;
-  bool ok = true;
-  std::size_t done = 0;
-  for (; done < pods.size() && !IsEnough(job, done); done += options_.calls_at_once) {
-    if (!IsStillWanted(job)) return ok;
-    const std::size_t batch = std::min(options_.calls_at_once, pods.size() - done);
-    std::vector<std::optional<kube::Error>> errors(batch);
-    sync::InParallel(batch, [&](std::size_t i) { errors[i] = Admit(job, pods[done + i]); });
-    const kube::Error* refusal = nullptr;
-    const planner::PodAdmit* refused = nullptr;
-    for (std::size_t i = 0; i < batch; ++i) {
-      if (!errors[i]) continue;
-      ok = false;
-      // The cache is behind and will catch up.
-      if (refusal != nullptr || errors[i]->code == ErrorCode::kConflict) continue;
-      refusal = &*errors[i];
-      refused = &pods[done + i];
-    }
-    // One report covers all failures of one try.
-    if (refusal != nullptr) {
-      ReportNotAdmitted(job, refused->name, *refusal);
-      return backoff_->Waits(job, Needed::kGates);
-    }
-  }
-  if (ok && !pods.empty()) backoff_->Worked(job, Needed::kGates);
-  if (done < pods.size()) queue_->Add(job.Key());
-  return ok;
-}
-
-void PodWriter::ReportNotAdmitted(const api::HorovodJob& job, const std::string& pod,
-                                  const kube::Error& error) {
-  spdlog::warn("pod not admitted job={} pod={} error={}", job.Key(), pod,
-               logging::Value(error.message));
-  backoff_->FailedWithEvent(job, Needed::kGates, error, "FailedAdmit", pod);
-}
-
-std::optional<kube::Error> PodWriter::Admit(const api::HorovodJob& job,
-                                            const planner::PodAdmit& pod) {
-  const auto object = pods_->Get(job.ns, pod.name);
-  if (object == nullptr || MetaField(*object, "uid") != pod.uid) return std::nullopt;
-  // Gates of other owners are kept. The version keeps us from removing one that was just added.
-  Json gates = Json::array();
-  for (const Json& gate : object->value("/spec/schedulingGates"_json_pointer, Json::array())) {
-    if (gate.value("name", "") != api::kGangGate) gates.push_back(gate);
-  }
-  Json patch = {
-      {"metadata",
-       {{"resourceVersion", MetaField(*object, "resourceVersion")},
-        {"annotations", {{api::kAdmittedAnnotation, api::FormatTime(options_.clock.wall())}}}}},
-      {"spec", {{"schedulingGates", gates}}}};
-  if (pod.calls_for_nodes) {
-    patch["metadata"]["annotations"][api::kCallsForNodesAnnotation] = "true";
-  }
-  if (pod.booking != nullptr) provisioning::Consume(*pod.booking, &patch);
-  // A patch replaces whole lists, so the pod's own terms are included.
-  const Json& affinity = fields::At(*object, "/spec/affinity");
-  if (!pod.domain.empty() && affinity.is_object()) patch["spec"]["affinity"] = affinity;
-  PutInDomain(patch, job.spec.run_policy.scheduling_policy.topology, pod.domain);
-  const auto patched = api_->Patch(kube::Pods(), job.ns, pod.name, patch, {});
-  if (patched) {
-    pods_->Observe(*patched);
-    return std::nullopt;
-  }
-  if (patched.error().code == ErrorCode::kNotFound) return std::nullopt;
-  return patched.error();
 }
 
 bool PodWriter::InBatches(const api::HorovodJob& job, std::size_t count, Rest rest,

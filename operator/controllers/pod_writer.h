@@ -1,4 +1,4 @@
-// Creates, labels, admits, annotates, deletes and releases the pods of a job. The API server's
+// Creates, labels, annotates, deletes and releases the pods of a job. The API server's
 // answers go to the caches at once, so that the next reconcile sees what this one wrote.
 //
 // Calls are made several at a time.
@@ -50,19 +50,21 @@ class PodWriter {
 
   // Creates the pods. Stops early if the job changes, after as many pods as one reconcile may
   // create, or, once at least one is created, if a pod of this job or another job is urgent (it is
-  // about to leave); the job then comes back for the rest. With fewer than `least` of the granted
-  // pods the job can't train: if one is refused, those created are deleted together with
+  // about to leave); the job then comes back for the rest. With fewer than `least` of these pods
+  // the job can't train: if one is refused, those created are deleted together with
   // `useless_alone`, because they would only hold resources that others need.
   bool CreateAll(const api::HorovodJob& job, const std::vector<planner::PodCreate>& creates,
                  int least = 0, const std::vector<planner::PodDelete>& useless_alone = {});
+  // A pod of the job as the API server would store it now, after all its admission plugins; it is
+  // asked by a dry run, so no pod is created. Where it can't make one it is the template's. Null:
+  // it refuses, which is reported and pauses as for pods that can't be created, or nobody knows for
+  // now.
+  std::shared_ptr<const kube::Json> TryOut(const api::HorovodJob& job, int index);
   // Restores the labels by which pods of the job are found, if they were removed. A pod without the
   // role label is missing in the cache, but its sidecar is connected. Returns false if not all pods
   // can be found yet.
   bool RestoreLabels(const api::HorovodJob& job,
                      const std::vector<planner::SidecarFacts>& sidecars);
-  // Removes the scheduling gates; stops early as CreateAll does. If the API server refuses, this is
-  // tried again after a while, as for pods that can't be created.
-  bool AdmitAll(const api::HorovodJob& job, const std::vector<planner::PodAdmit>& pods);
   // Whether a look may leave a part of what it wants to the next one.
   enum class Rest { kMayWait, kAtOnce };
   // Calls `call` with each number below `count`, several at a time. If the rest may wait, it stops
@@ -85,18 +87,16 @@ class PodWriter {
     bool name_taken = false;
     std::optional<kube::Error> refused;
   };
+  kube::Json Build(const api::HorovodJob& job, const planner::PodCreate& create) const;
   Attempt Create(const api::HorovodJob& job, const planner::PodCreate& create);
-  // nullopt: the gate is removed, or the pod is gone.
-  std::optional<kube::Error> Admit(const api::HorovodJob& job, const planner::PodAdmit& pod);
-  void ReportNotAdmitted(const api::HorovodJob& job, const std::string& pod,
-                         const kube::Error& error);
   bool IsStillWanted(const api::HorovodJob& job) const;
   bool IsEnough(const api::HorovodJob& job, std::size_t done) const;
   void ReportCreated(const api::HorovodJob& job, const std::vector<kube::Json>& made,
                      const std::string& reason);
   Attempt NotCreated(const api::HorovodJob& job, const planner::PodCreate& create,
                      const kube::Error& error);
-  void ReportNotCreated(const api::HorovodJob& job, const std::string& pod, const Attempt& failed);
+  void ReportNotCreated(const api::HorovodJob& job, Needed what, const std::string& pod,
+                        const Attempt& failed);
   bool FindMissing(const api::HorovodJob& job, const std::string& pod, int index);
   bool Relabel(const api::HorovodJob& job, const kube::Json& pod, int index);
 

@@ -14,9 +14,9 @@ using ::testing::IsEmpty;
 
 class PodWriterTest : public testing::PartsTest {
  protected:
-  static std::vector<planner::PodCreate> Granted(int count) {
+  static std::vector<planner::PodCreate> Creates(int count) {
     std::vector<planner::PodCreate> creates(static_cast<std::size_t>(count));
-    for (int i = 0; i < count; ++i) creates[i] = {.index = i, .granted = true};
+    for (int i = 0; i < count; ++i) creates[i].index = i;
     return creates;
   }
   bool Stands(int index) {
@@ -62,21 +62,11 @@ TEST_F(PodWriterTest, OneLookMakesSoManyAndComesBackForTheRest) {
   EXPECT_EQ(queue_.size(), 1u);
 }
 
-TEST_F(PodWriterTest, WhileSomebodyCountsTheSecondsALookMakesOneAndLetsFewStart) {
-  std::vector<planner::PodAdmit> admits;
-  std::vector<planner::PodCreate> creates(20);
-  for (int i = 0; i < 20; ++i) {
-    const Json pod = MakePod(i, {{"spec", {{"schedulingGates", {{{"name", api::kGangGate}}}}}}});
-    admits.push_back({MetaField(pod, "name"), MetaField(pod, "uid")});
-    creates[i].index = 20 + i;
-  }
+TEST_F(PodWriterTest, WhileSomebodyCountsTheSecondsALookMakesOne) {
   queue_.AddFirst("default/another");
-  EXPECT_TRUE(writer_.CreateAll(job_, creates));
-  EXPECT_TRUE(writer_.AdmitAll(job_, admits));
-  EXPECT_FALSE(Pod(20).is_null());
-  EXPECT_TRUE(Pod(21).is_null());
-  EXPECT_FALSE(Annotations(0).empty());
-  EXPECT_TRUE(Annotations(19).empty());
+  EXPECT_TRUE(writer_.CreateAll(job_, Creates(20)));
+  EXPECT_FALSE(Pod(0).is_null());
+  EXPECT_TRUE(Pod(1).is_null());
   EXPECT_EQ(queue_.size(), 2u) << "the job comes back for the rest";
 }
 
@@ -100,13 +90,13 @@ TEST_F(PodWriterTest, HalfAGangIsTakenAwayAgainWithWhatWasMadeOfItBefore) {
   const Json before = MakePod(5);
   api_->creates_allowed = 3;
   EXPECT_TRUE(
-      writer_.CreateAll(job_, Granted(5), 5, {{"digits-worker-5", MetaField(before, "uid"), "r"}}));
+      writer_.CreateAll(job_, Creates(5), 5, {{"digits-worker-5", MetaField(before, "uid"), "r"}}));
   for (int i = 0; i < 6; ++i) EXPECT_FALSE(Stands(i)) << i;
 }
 
 TEST_F(PodWriterTest, WhereAQuotaLetsEnoughOfThemThroughTheyStay) {
   api_->creates_allowed = 3;
-  EXPECT_TRUE(writer_.CreateAll(job_, Granted(5), 3));
+  EXPECT_TRUE(writer_.CreateAll(job_, Creates(5), 3));
   for (int i = 0; i < 5; ++i) EXPECT_EQ(Stands(i), i < 3) << i;
 }
 
@@ -114,13 +104,13 @@ TEST_F(PodWriterTest, ANameThatIsFreeSoonIsNoReasonToBeginAnew) {
   MakePod(4, {{"metadata", {{"ownerReferences", nullptr}, {"finalizers", {"example.com/mine"}}}}},
           false);
   ASSERT_TRUE(api_->Delete(kube::Pods(), "default", "digits-worker-4", {}));
-  EXPECT_TRUE(writer_.CreateAll(job_, Granted(5), 5));
+  EXPECT_TRUE(writer_.CreateAll(job_, Creates(5), 5));
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(Stands(i)) << i;
 }
 
 TEST_F(PodWriterTest, ManyRefusalsOfOneTryAreOne) {
   api_->creates_allowed = 3;  // so four are requested at the same time
-  EXPECT_TRUE(writer_.CreateAll(job_, Granted(7), 1));
+  EXPECT_TRUE(writer_.CreateAll(job_, Creates(7), 1));
   EXPECT_THAT(EventReasons(), ::testing::UnorderedElementsAre("PodCreated", "FailedCreate"));
 }
 
@@ -131,7 +121,9 @@ TEST_F(PodWriterTest, AfterARefusalTheOthersAreNotAskedFor) {
   api_->refused_verb = "";
   EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}}));
   EXPECT_TRUE(Pod(0).is_null()) << "it is too early";
-  EXPECT_TRUE(writer_.CreateAll(job_, {})) << "nothing is needed any more";
+  EXPECT_TRUE(writer_.CreateAll(job_, {})) << "none is asked for, and some may be kept back";
+  EXPECT_TRUE(backoff_.PodsArePaused(job_));
+  backoff_.PodsAreThere(job_);
   EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}}));
   EXPECT_FALSE(Pod(0).is_null());
 }
@@ -170,87 +162,88 @@ TEST_F(PodWriterTest, LabelsOfManyPodsAreWrittenSeveralAtATime) {
   for (int i = 0; i < 2 * at_once; ++i) EXPECT_TRUE(HasLabels(Pod(i), LabelsOf(job_, i))) << i;
 }
 
-TEST_F(PodWriterTest, AdmittingTakesOurGateAlone) {
-  const Json pod = MakePod(
-      0, {{"spec", {{"schedulingGates", {{{"name", api::kGangGate}}, {{"name", "a/b"}}}}}}});
-  EXPECT_TRUE(writer_.AdmitAll(job_, {{"digits-worker-0", "another uid"}}));
-  EXPECT_EQ(Pod(0)["spec"]["schedulingGates"].size(), 2u);
-  EXPECT_TRUE(writer_.AdmitAll(job_, {{"digits-worker-0", MetaField(pod, "uid")}}));
-  EXPECT_EQ(Pod(0)["spec"]["schedulingGates"], Json::parse(R"([{"name": "a/b"}])"));
+TEST_F(PodWriterTest, WhatHasBeenMadeWasNotRefused) {
+  api_->creates_allowed = 0;
+  EXPECT_TRUE(writer_.CreateAll(job_, Creates(2)));
+  EXPECT_TRUE(backoff_.PodsWereRefused(job_));
+  api_->creates_allowed = 5;
+  CreationBackoff no_pause{
+      {std::chrono::milliseconds(0), std::chrono::milliseconds(0)}, &queue_, &events_};
+  PodWriter writer{api_, {&pods_, &jobs_}, &queue_, &no_pause, &events_, {}};
+  no_pause.Failed(job_, Needed::kPods, api_->refusal);
+  EXPECT_TRUE(writer.CreateAll(job_, Creates(2)));
+  EXPECT_FALSE(no_pause.PodsWereRefused(job_));
+}
+
+TEST_F(PodWriterTest, ADryRunSaysHowAPodWouldBeStoredAndStoresNone) {
+  api_->SetAdmission({{"spec", {{"priority", 7}}}});
+  const auto pod = writer_.TryOut(job_, 3);
+  ASSERT_NE(pod, nullptr);
+  EXPECT_EQ((*pod)["spec"]["priority"], 7);
+  EXPECT_EQ(MetaField(*pod, "name"), "digits-worker-3");
+  EXPECT_TRUE(Pod(3).is_null());
+  EXPECT_EQ(pods_.Get("default", "digits-worker-3"), nullptr);
+}
+
+TEST_F(PodWriterTest, WhatADryRunShowsToBeRefusedIsToldOfAndPausesUntilOneGoesWell) {
+  api_->refuses_dry_runs = true;
+  EXPECT_EQ(writer_.TryOut(job_, 0), nullptr);
+  EXPECT_TRUE(backoff_.PodsArePaused(job_));
+  EXPECT_FALSE(backoff_.PodsWereRefused(job_)) << "nobody has given anything for them";
+  EXPECT_THAT(EventReasons(), ElementsAre("FailedCreate"));
+  api::Status status;
+  backoff_.Show(job_, false, "now", &status);
+  EXPECT_EQ(status.Find("Created")->reason, "PodsForbidden");
+  api_->refuses_dry_runs = false;
+  EXPECT_NE(writer_.TryOut(job_, 0), nullptr);
+  EXPECT_FALSE(backoff_.PodsArePaused(job_));
+}
+
+TEST_F(PodWriterTest, WhereAWebhookKeepsTheServerFromADryRunTheTemplateHasToDo) {
+  api_->refuses_dry_runs = true;
+  api_->refusal = {.code = kube::ErrorCode::kInvalid,
+                   .http_status = 400,
+                   .message = "admission webhook \"a.example\" does not support dry run"};
+  const auto pod = writer_.TryOut(job_, 0);
+  ASSERT_NE(pod, nullptr);
+  EXPECT_FALSE((*pod)["spec"].contains("priority"));
+  EXPECT_FALSE(backoff_.PodsArePaused(job_)) << "the template is not wrong";
+  EXPECT_THAT(EventReasons(), IsEmpty());
 }
 
 TEST_F(PodWriterTest, APodThatCallsForNodesSaysSo) {
-  for (const bool calls : {false, true}) {
-    const Json pod =
-        MakePod(calls, {{"spec", {{"schedulingGates", {{{"name", api::kGangGate}}}}}}});
-    const planner::PodAdmit admit = {
-        .name = MetaField(pod, "name"), .uid = MetaField(pod, "uid"), .calls_for_nodes = calls};
-    EXPECT_TRUE(writer_.AdmitAll(job_, {admit}));
-    EXPECT_EQ(Annotations(calls).contains(api::kCallsForNodesAnnotation), calls);
-    EXPECT_TRUE(Annotations(calls).contains(api::kAdmittedAnnotation));
-  }
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0}, {.index = 1, .calls_for_nodes = true}}));
+  EXPECT_FALSE(ReadPod(Pod(0)).calls_for_nodes);
+  EXPECT_TRUE(ReadPod(Pod(1)).calls_for_nodes);
 }
 
 TEST_F(PodWriterTest, APodForWhichCapacityIsBookedNamesTheRequest) {
   const auto booking = std::make_shared<const provisioning::Booking>(
       provisioning::Booking{.request = "digits-1", .class_name = "atomic", .pods = 2});
-  const Json pod = MakePod(0, {{"spec", {{"schedulingGates", {{{"name", api::kGangGate}}}}}}});
-  EXPECT_TRUE(writer_.AdmitAll(
-      job_, {{.name = MetaField(pod, "name"), .uid = MetaField(pod, "uid"), .booking = booking}}));
-  EXPECT_TRUE(writer_.CreateAll(
-      job_, {{.index = 1, .reason = "wanted", .granted = true, .booking = booking}}, 0, {}));
-  for (const int index : {0, 1}) {
-    EXPECT_EQ(Annotations(index)[provisioning::kConsumeAnnotation], "digits-1") << index;
-    EXPECT_EQ(Annotations(index)[provisioning::kClassAnnotation], "atomic") << index;
-    EXPECT_EQ(ReadPod(Pod(index)).consumes, "digits-1") << index;
-  }
-  EXPECT_TRUE(Annotations(0).contains(api::kAdmittedAnnotation));
+  EXPECT_TRUE(
+      writer_.CreateAll(job_, {{.index = 1, .reason = "wanted", .booking = booking}}, 0, {}));
+  EXPECT_EQ(Annotations(1)[provisioning::kConsumeAnnotation], "digits-1");
+  EXPECT_EQ(Annotations(1)[provisioning::kClassAnnotation], "atomic");
+  EXPECT_EQ(ReadPod(Pod(1)).consumes, "digits-1");
 }
 
-TEST_F(PodWriterTest, WhoseGateGoesMayStartInItsDomainAlone) {
+TEST_F(PodWriterTest, APodIsMadeForItsDomainBesideWhatItsTemplateSays) {
+  Json& spec = job_.spec.worker.pod_template["spec"];
+  spec["nodeSelector"] = {{"pool", "gpu"}};
+  spec["affinity"] = Json::parse(R"({"nodeAffinity": {
+      "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {
+        "matchExpressions": [{"key": "new", "operator": "Exists"}]}}]}})");
   job_.spec.run_policy.scheduling_policy.topology = {"example.com/rack", false};
-  const Json pod = MakePod(0, Json::parse(R"({"spec": {
-      "schedulingGates": [{"name": "ringmaster.dev/gang"}], "nodeSelector": {"pool": "gpu"},
-      "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
-        {"weight": 1, "preference": {"matchExpressions": [{"key": "new", "operator": "Exists"}]}}]}}
-      }})"));
-  const std::string uid = MetaField(pod, "uid");
-  EXPECT_TRUE(writer_.AdmitAll(job_, {{"digits-worker-0", uid, "b"}}));
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 0, .domain = "b"}}));
   const Json wishes =
       Pod(0)["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"];
   ASSERT_EQ(wishes.size(), 2u) << "its own is kept";
   EXPECT_EQ(wishes[1]["preference"]["matchExpressions"][0]["values"], Json::array({"b"}));
   EXPECT_EQ(Pod(0)["spec"]["nodeSelector"], Json({{"pool", "gpu"}}));
-
   job_.spec.run_policy.scheduling_policy.topology.required = true;
-  const Json other = MakePod(1, Json::parse(R"({"spec": {
-      "schedulingGates": [{"name": "ringmaster.dev/gang"}], "nodeSelector": {"pool": "gpu"}}})"));
-  EXPECT_TRUE(writer_.AdmitAll(job_, {{"digits-worker-1", MetaField(other, "uid"), "b"}}));
+  EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 1, .domain = "b"}}));
   EXPECT_EQ(Pod(1)["spec"]["nodeSelector"], Json({{"pool", "gpu"}, {"example.com/rack", "b"}}));
   EXPECT_EQ(Pod(1)["metadata"]["annotations"][api::kTopologyAnnotation], "example.com/rack=b");
-}
-
-TEST_F(PodWriterTest, AGateThatMayNotBeLiftedIsToldOfOnceForAllAndTriedLater) {
-  std::vector<planner::PodAdmit> admits;
-  for (const int index : {0, 1}) {
-    const Json pod =
-        MakePod(index, {{"spec", {{"schedulingGates", {{{"name", api::kGangGate}}}}}}});
-    admits.push_back({MetaField(pod, "name"), MetaField(pod, "uid")});
-  }
-  api_->refused_verb = "patch";
-  EXPECT_TRUE(writer_.AdmitAll(job_, admits)) << "the backoff brings it back";
-  EXPECT_TRUE(backoff_.PodsArePaused(job_)) << "what is held for them is free meanwhile";
-  EXPECT_TRUE(writer_.AdmitAll(job_, admits));
-  EXPECT_THAT(EventReasons(), ElementsAre("FailedAdmit"));
-  api::Status status;
-  backoff_.Show(job_, true, "now", &status);
-  EXPECT_EQ(status.Find("Created")->reason, "PodsForbidden");
-  api_->refused_verb = "";
-  EXPECT_TRUE(writer_.CreateAll(job_, {})) << "that nobody is to be made mends nothing";
-  EXPECT_TRUE(backoff_.PodsArePaused(job_));
-  backoff_.Forget(job_.uid);
-  EXPECT_TRUE(writer_.AdmitAll(job_, admits));
-  EXPECT_EQ(Pod(0)["spec"].value("schedulingGates", Json::array()).size(), 0u);
 }
 
 TEST_F(PodWriterTest, AnnotationsAreOfThatPodAlone) {

@@ -101,9 +101,7 @@ std::optional<provisioning::Requests> ProvisioningRequests::Look(
 }
 
 Json ProvisioningRequests::PodOf(const api::HorovodJob& job) const {
-  PodOptions options = pod_;
-  options.gang_gate = false;
-  return BuildPod(job, 0, options);
+  return BuildPod(job, 0, pod_);
 }
 
 bool ProvisioningRequests::Apply(const planner::Snapshot& snapshot,

@@ -153,9 +153,9 @@ TEST_F(SidecarRegistryTest, WithoutALookupNoJobIsKnown) {
 
 TEST_F(SidecarRegistryTest, TheNewestViewCountsAndTheSlowestFiguresOfEach) {
   const auto a = Connect("a"), b = Connect("b");
-  registry_.Take(a, ViewReport{View(3), Figures(3, "PodLost", 0.2, 1)});
-  registry_.Take(b, ViewReport{View(2), Figures(3, "", 0.1, 4)});
-  registry_.Take(a, ViewReport{View(2), Figures(3, "", 0.1, 0)});
+  registry_.Take(a, ViewReport::Whole(View(3), Figures(3, "PodLost", 0.2, 1)));
+  registry_.Take(b, ViewReport::Whole(View(2), Figures(3, "", 0.1, 4)));
+  registry_.Take(a, ViewReport::Whole(View(2), Figures(3, "", 0.1, 0)));
   const JobFacts facts = registry_.Facts("job-uid");
   EXPECT_EQ(facts.view->epoch, MakeEpoch(1, 3));
   EXPECT_EQ(Facts("a").epoch, MakeEpoch(1, 3)) << "late news takes nothing back";
@@ -168,7 +168,7 @@ TEST_F(SidecarRegistryTest, TheNewestViewCountsAndTheSlowestFiguresOfEach) {
 TEST_F(SidecarRegistryTest, OnlyTheLatestFiguresAreKept) {
   const auto id = Connect("a");
   for (std::uint64_t i = 1; i <= 100; ++i)
-    registry_.Take(id, ViewReport{nullptr, Figures(i, "PodLost", 0, 0)});
+    registry_.Take(id, ViewReport::Whole(nullptr, Figures(i, "PodLost", 0, 0)));
   const auto rebuilds = registry_.Facts("job-uid").rebuilds;
   EXPECT_EQ(rebuilds.size(), 64u);
   EXPECT_EQ(rebuilds.back().epoch, 100u);
@@ -335,7 +335,7 @@ TEST_F(SidecarRegistryTest, EveryChangeIsReported) {
   });
   const auto id = Connect("a");
   registry_.Take(id, FinishedReport{1});
-  registry_.Take(id, ViewReport{View(1), std::nullopt});
+  registry_.Take(id, ViewReport::Whole(View(1), std::nullopt));
   registry_.Disconnect(id);
   EXPECT_THAT(keys, ElementsAre("ns/digits", "ns/digits", "ns/digits", "ns/digits"));
   const milliseconds at_once(0);

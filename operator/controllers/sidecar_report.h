@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -25,7 +26,13 @@ struct ReadinessReport {
   membership::Candidate candidate;
 };
 struct ViewReport {
-  membership::ViewPtr view;  // null: only the rebuild is reported
+  static ViewReport Whole(membership::ViewPtr view, std::optional<job::Rebuild> rebuild) {
+    const membership::Epoch epoch = membership::EpochOf(view);
+    return {epoch, std::move(view), std::move(rebuild)};
+  }
+  // Of the view that the sidecar has installed; 0: only the rebuild is reported.
+  membership::Epoch epoch = 0;
+  membership::ViewPtr view;  // null: another sidecar reports it
   std::optional<job::Rebuild> rebuild;
 };
 // Exits that the sidecar has told an earlier stream of.

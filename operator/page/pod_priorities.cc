@@ -29,8 +29,9 @@ std::optional<int> PodPriorities::Of(const Json& job) const {
   const std::string uid = fields::TextAt(job, "/metadata/uid");
   sync::MutexLock lock(&mu_);
   const auto known = by_job_.find(uid);
-  if (known == by_job_.end()) return std::nullopt;
-  return known->second;
+  if (known != by_job_.end()) return known->second;
+  const Json& of_status = fields::At(job, "/status/priority");
+  return of_status.is_number_integer() ? std::optional(of_status.get<int>()) : std::nullopt;
 }
 
 }  // namespace ringmaster::page

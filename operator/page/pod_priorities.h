@@ -1,5 +1,6 @@
-// The priorities of jobs, which only their pods have: the API server fills in the number of a
-// priority class when a pod is stored, and the job has only the name of the class.
+// The priorities of jobs: the API server fills in the number of a priority class when a pod is
+// stored, and the job has only the name of the class. Of a job without pods the status says it,
+// where the operator counts what is free.
 //
 // Thread rule: any thread.
 #pragma once
@@ -24,7 +25,7 @@ class PodPriorities {
   void Remember(const std::vector<nlohmann::json>& pods) {
     for (const nlohmann::json& pod : pods) Remember(pod);
   }
-  // nullopt: none of the job's pods was seen.
+  // nullopt: none of the job's pods was seen, and the status says nothing.
   std::optional<int> Of(const nlohmann::json& job) const;
 
  private:

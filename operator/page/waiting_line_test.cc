@@ -168,5 +168,9 @@ TEST(PodPrioritiesTest, AreThoseOfThePodsThatAJobOwns) {
   EXPECT_EQ(of("c"), std::nullopt);
 }
 
+TEST(PodPrioritiesTest, AJobWithoutPodsHasTheOneThatItsStatusSays) {
+  EXPECT_EQ(PodPriorities().Of({{"metadata", {{"uid", "a"}}}, {"status", {{"priority", -3}}}}), -3);
+}
+
 }  // namespace
 }  // namespace ringmaster::page

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/membership/sizes.h"
 #include "common/membership/view.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/time.h"
@@ -33,11 +34,12 @@ struct PodCreate {
   std::vector<std::string> keep_off;  // nodes to avoid in any case
   // Nodes whose end is announced but which this pod may use: reasons by node.
   std::map<std::string, std::string> announced;
-  bool granted = false;   // no gate: the scheduler may place it at once
   bool grouped = false;   // it joins the job's PodGroup
   bool shielded = false;  // autoscalers must not move it: the job has yet to start
   // Restricts it to nodes with this value of the topology's label; empty: any node.
   std::string domain;
+  // Nothing is free: it stands Pending so that an autoscaler makes a node.
+  bool calls_for_nodes = false;
   // Changes by the admission of its queue; null: no queue.
   std::shared_ptr<const kueue::PodChanges> of_queue;
   // It may use this capacity; null: none is booked for it.
@@ -56,16 +58,6 @@ struct PodDelete {
   std::string name;
   std::string uid;
   std::string reason;
-};
-
-// Removes the scheduling gate: the pod may start.
-struct PodAdmit {
-  std::string name;
-  std::string uid;
-  std::string domain;  // as in PodCreate
-  // Nothing is free: it stands Pending so that an autoscaler makes a node.
-  bool calls_for_nodes = false;
-  std::shared_ptr<const provisioning::Booking> booking;  // as in PodCreate
 };
 
 // A ProvisioningRequest that is of no use any more.
@@ -132,7 +124,7 @@ struct PodsGoneNotice {
   }
 };
 struct TargetNotice {
-  std::uint32_t min_pods = 0;
+  membership::Sizes sizes;
   std::uint32_t expected_pods = 0;
   friend bool operator==(const TargetNotice&, const TargetNotice&) = default;
 };
@@ -145,8 +137,12 @@ struct RecoverNotice {
   bool fresh_workers = false;
   friend bool operator==(const RecoverNotice&, const RecoverNotice&) = default;
 };
+struct ViewWantedNotice {
+  membership::Epoch epoch = 0;
+  friend bool operator==(const ViewWantedNotice&, const ViewWantedNotice&) = default;
+};
 using Notice = std::variant<ViewDecidedNotice, DrainNotice, PodsGoneNotice, TargetNotice,
-                            FinishNotice, RecoverNotice>;
+                            FinishNotice, RecoverNotice, ViewWantedNotice>;
 
 inline Uids UidsOf(std::vector<std::string> uids) {
   return std::make_shared<const std::vector<std::string>>(std::move(uids));
@@ -184,10 +180,11 @@ struct Decision {
   // None of them is left to the next look: half of these pods are of no use, and hold what others
   // could use.
   bool deletes_are_one = false;
-  std::vector<PodAdmit> admits;
   std::vector<PodCreate> creates;
-  // This many of the granted creates must succeed: with fewer pods the job can't train. If the API
-  // server refuses some of them, the created ones are deleted, together with `useless_alone`.
+  // This many more pods are wanted, and are not created before their turn comes.
+  int kept_back = 0;
+  // This many of the creates must succeed: with fewer pods the job can't train. If the API server
+  // refuses some of them, the created ones are deleted, together with `useless_alone`.
   int least_creates = 0;
   std::vector<PodDelete> useless_alone;
   std::vector<PodRelease> releases;
@@ -203,8 +200,8 @@ struct Decision {
   std::vector<Event> events;      // to be emitted after the status has been written
   std::optional<std::chrono::milliseconds> look_again;
 
-  // Numbers of waiting pods (gated pods by index, then creates) that are of use together,
-  // ascending, and since when the job has stood in line for them.
+  // Numbers of pods to be created that are of use together, ascending, and since when the job has
+  // stood in line for them.
   std::vector<int> gang_sizes;
   scheduler::GangState gang_state = scheduler::GangState::kWaits;
   Time in_line_since;

@@ -1,6 +1,6 @@
-// Phase 5: decides which pods may start: minReplicas of them together, and the others as capacity
-// appears, so that no job holds pods without being able to train. A pod that may start at once is
-// created without a gate; the others get a gate, which is removed when their turn comes.
+// Phase 5: decides which of the wanted pods are created: minReplicas of them together, and the
+// others as capacity appears, so that no job holds pods without being able to train. The others are
+// kept back: they don't exist before their turn comes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 // The admission loop wakes the job when its turn comes; this is how often to look in case that is
 // missed.
 constexpr std::chrono::seconds kLookForCapacity{30};
-// For this long after a pod was wanted, its start is the response to that; later it counts as a
+// For this long after pods were wanted, their start is the response to that; later it counts as a
 // growth that the operator chooses.
 constexpr std::chrono::seconds kAnswer{10};
 
@@ -30,16 +30,6 @@ bool HasMembers(const Snapshot& in) {
   });
 }
 
-std::vector<const PodFacts*> Gated(const PodSets& pods) {
-  std::vector<const PodFacts*> gated;
-  for (const PodFacts* pod : pods.active) {
-    if (pod->gated) gated.push_back(pod);
-  }
-  std::sort(gated.begin(), gated.end(),
-            [](const PodFacts* a, const PodFacts* b) { return a->index < b->index; });
-  return gated;
-}
-
 // Until then a training job doesn't grow because capacity has appeared.
 std::optional<Time> NextGrowth(const Snapshot& in) {
   const auto last = api::ParseTime(in.job.status.last_growth_time);
@@ -52,11 +42,6 @@ bool IsAllowed(const Snapshot& in, int pods) {
   return sizes.empty() || std::find(sizes.begin(), sizes.end(), pods) != sizes.end();
 }
 
-const char* LeastName(const Snapshot& in) {
-  return LeastTogether(in) == in.job.spec.elastic_policy.min_replicas ? "minReplicas"
-                                                                      : "the least of allowedSizes";
-}
-
 // The job has stood in line since its pods were first wanted, or since it had to give back what it
 // had.
 Time InLineSince(const Snapshot& in) {
@@ -67,27 +52,39 @@ Time InLineSince(const Snapshot& in) {
   return std::max(start, api::ParseTime(status.last_given_back_time).value_or(start));
 }
 
-// Pods that may start when their turn comes: gated pods, then those to be created.
+// Pods that are created when their turn comes.
 struct Candidates {
-  std::vector<const PodFacts*> gated;
-  std::size_t creates = 0;
-  int started = 0;
-  bool join_members = false;  // other pods of the job have its state
-  std::size_t size() const { return gated.size() + creates; }
+  std::size_t count = 0;
+  int started = 0;            // pods that are there already
+  bool join_members = false;  // some of these have the job's state
+  bool late = false;          // wanted for so long that their start is no response to that
 };
+
+// Since when the job has had fewer pods with a node than it wants.
+Time WantedSince(const Snapshot& in) {
+  const api::Condition* scheduled = in.job.status.Find("Scheduled");
+  if (scheduled == nullptr || scheduled->status) return in.now;
+  return api::ParseTime(scheduled->last_transition_time).value_or(in.now);
+}
+
+Candidates CandidatesOf(const Snapshot& in, const PodSets& pods, const DecisionDraft& out) {
+  return {.count = out.creates.size(),
+          .started = static_cast<int>(pods.active.size()),
+          .join_members = HasMembers(in),
+          .late = in.now - WantedSince(in) > kAnswer};
+}
 
 // A growth that the operator chooses, and not the response to a user or the replacement of a lost
 // pod.
 bool IsGrowth(const Snapshot& in, const Candidates& candidates, std::size_t i) {
-  if (!candidates.join_members || i >= candidates.gated.size()) return false;
-  if (candidates.started + i < in.view->pods.size()) return false;
-  return in.now - candidates.gated[i]->created > kAnswer;
+  return candidates.join_members && candidates.late && i < candidates.count &&
+         candidates.started + i >= in.view->pods.size();
 }
 
 // The numbers of candidates that are of use together, ascending.
 std::vector<int> SizesOfUse(const Snapshot& in, const Candidates& candidates, bool may_grow) {
   std::vector<int> sizes;
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
+  for (std::size_t i = 0; i < candidates.count; ++i) {
     if (!may_grow && IsGrowth(in, candidates, i)) break;
     const int pods = candidates.started + static_cast<int>(i) + 1;
     if (pods >= LeastTogether(in) && IsAllowed(in, pods)) sizes.push_back(static_cast<int>(i) + 1);
@@ -95,37 +92,49 @@ std::vector<int> SizesOfUse(const Snapshot& in, const Candidates& candidates, bo
   return sizes;
 }
 
-// Lets the first `count` candidates start; returns true if that is a growth.
-bool LetStart(const Snapshot& in, const PodSets& pods, DecisionDraft& out,
+// The first `count` candidates are created where room is held for them.
+void LetStart(const Snapshot& in, const PodSets& pods, DecisionDraft& out,
               const Candidates& candidates, int count) {
-  bool grew = false;
   const auto booking = BookingOf(in, pods);
-  const std::string domain = in.gang_fit ? in.gang_fit->domain : "";
+  bool grows = false;
   for (int i = 0; i < count; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    if (at < candidates.gated.size()) {
-      out.admits.push_back({candidates.gated[at]->name, candidates.gated[at]->uid, domain});
-      if (booking != nullptr && i < booking->pods) out.admits.back().booking = booking;
-      grew = grew || IsGrowth(in, candidates, at);
-    } else {
-      PodCreate& create = out.creates[at - candidates.gated.size()];
-      create.granted = true;
-      create.domain = domain;
-      if (booking != nullptr && i < booking->pods) create.booking = booking;
-    }
+    out.creates[at].domain = in.gang_fit->domain;
+    if (booking != nullptr && i < booking->pods) out.creates[at].booking = booking;
+    grows = grows || IsGrowth(in, candidates, at);
   }
-  return grew;
+  if (grows) out.status.last_growth_time = api::FormatTime(in.now);
+}
+
+// How many of the candidates are created now: those that fit, else those for which an autoscaler
+// makes nodes.
+int CountCreated(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out,
+                 const Candidates& candidates) {
+  const auto above =
+      std::upper_bound(out.gang_sizes.begin(), out.gang_sizes.end(), in.gang_fit->fit);
+  if (above != out.gang_sizes.begin()) {
+    LetStart(in, pods, out, candidates, *(above - 1));
+    return *(above - 1);
+  }
+  if (out.gang_sizes.empty()) return 0;
+  const int least = out.gang_sizes.front();
+  return in.requests ? RequestNodes(in, pods, why, out, least) : CallForNodes(in, why, out, least);
+}
+
+void KeepBack(DecisionDraft& out, int from) {
+  out.kept_back = static_cast<int>(out.creates.size()) - from;
+  out.creates.resize(static_cast<std::size_t>(from));
 }
 
 // Sets how many of the creates must succeed, and which pods are deleted if they don't. Members of a
 // view are kept, because they have the job's state.
 void SetLeastCreates(const Snapshot& in, const PodSets& pods, DecisionDraft& out,
-                     const Candidates& candidates, int admitted) {
-  const int gated = std::min(admitted, static_cast<int>(candidates.gated.size()));
-  out.least_creates = std::max(0, LeastTogether(in) - candidates.started - gated);
+                     const Candidates& candidates) {
+  if (out.creates.empty()) return;
+  out.least_creates = std::max(0, LeastTogether(in) - candidates.started);
   if (out.least_creates == 0 || candidates.join_members) return;
   for (const PodFacts* pod : pods.active) {
-    if (!pod->gated) out.useless_alone.push_back({pod->name, pod->uid, "NotAllCouldBeMade"});
+    out.useless_alone.push_back({pod->name, pod->uid, "NotAllCouldBeMade"});
   }
 }
 
@@ -137,11 +146,12 @@ std::string InItsDomain(const Snapshot& in) {
   return fmt::format("in {}={}: ", topology.label, domain);
 }
 
-void ExplainGates(const Snapshot& in, WaitReasons& why, DecisionDraft& out,
-                  const Candidates& candidates, std::size_t left, bool held_back) {
+void ExplainWhatIsKept(const Snapshot& in, WaitReasons& why, DecisionDraft& out,
+                       const Candidates& candidates, bool held_back) {
+  const auto left = static_cast<std::size_t>(out.kept_back);
   const int least = LeastTogether(in);
   if (held_back) {
-    why.gated_why =
+    why.kept_why =
         fmt::format("{} wait until resizeIntervalSeconds ({}) have passed since the job last grew",
                     Plural(left, "pod"), in.job.spec.elastic_policy.resize_interval_seconds);
     return out.LookAgainAt(*NextGrowth(in));
@@ -150,16 +160,16 @@ void ExplainGates(const Snapshot& in, WaitReasons& why, DecisionDraft& out,
   why.no_capacity = in.gang_fit->decided;
   if (!in.gang_fit->leavers.empty()) why.leavers = WhoLeaves(in);
   if (!why.no_capacity) {
-    why.gated_why = fmt::format("{} wait: the job stands in line", Plural(left, "pod"));
+    why.kept_why = fmt::format("{} wait: the job stands in line", Plural(left, "pod"));
     return;
   }
   const int fit = in.gang_fit->tried;
-  why.gated_why = in.gang_fit->fit >= least - candidates.started
-                      ? fmt::format("{} wait for room: {}{}", Plural(left, "pod"), InItsDomain(in),
-                                    in.gang_fit->why)
-                      : fmt::format("{} is {}, so that many have to fit together, and {} do: {}{}",
-                                    LeastName(in), least, candidates.started + fit, InItsDomain(in),
-                                    in.gang_fit->why);
+  why.kept_why = in.gang_fit->fit >= least - candidates.started
+                     ? fmt::format("{} wait for room: {}{}", Plural(left, "pod"), InItsDomain(in),
+                                   in.gang_fit->why)
+                     : fmt::format("{} is {}, so that many have to fit together, and {} do: {}{}",
+                                   LeastName(in), least, candidates.started + fit, InItsDomain(in),
+                                   in.gang_fit->why);
 }
 
 // The capacity cache saw room that the Kubernetes scheduler doesn't see. The second time in a row
@@ -172,11 +182,10 @@ std::optional<Time> NextTry(const Snapshot& in) {
   return *last + kFirstPause * (1 << doublings);
 }
 
-void ExplainPause(const Snapshot& in, WaitReasons& why, const Candidates& candidates) {
-  if (candidates.gated.empty()) return;
-  why.gated_why = fmt::format(
-      "{} wait: not all of the job's pods can be made and let start now: see condition {}",
-      Plural(candidates.gated.size(), "pod"), in.job.status.epoch == 0 ? "Created" : "Degraded");
+void ExplainPause(const Snapshot& in, WaitReasons& why, std::size_t left) {
+  why.kept_why =
+      fmt::format("{} wait: not all of the job's pods can be made now: see condition {}",
+                  Plural(left, "pod"), in.job.status.epoch == 0 ? "Created" : "Degraded");
 }
 
 // An autoscaler takes minutes to make nodes.
@@ -188,7 +197,7 @@ std::chrono::seconds PatienceFor(const Snapshot& in, const std::vector<const Pod
 
 bool IsUnschedulable(const PodFacts& pod) { return pod.waiting.rfind("Unschedulable", 0) == 0; }
 
-// The pods that may start or have started.
+// The pods that are there: all of them were let start.
 struct LetStartPods {
   std::vector<const PodFacts*> pods;
   int placed = 0;
@@ -199,10 +208,9 @@ struct LetStartPods {
 LetStartPods WhoWasLetStart(const PodSets& pods) {
   LetStartPods started;
   for (const PodFacts* pod : pods.active) {
-    if (pod->gated) continue;
     started.pods.push_back(pod);
     started.placed += pod->scheduled ? 1 : 0;
-    started.since = std::max(started.since, pod->admitted_at.value_or(pod->created));
+    started.since = std::max(started.since, pod->created);
     // A job whose pods wait for nodes has limited time, whatever the scheduler says, because other
     // jobs wait for their turn to call.
     if (!pod->scheduled && (pod->calls_for_nodes || IsUnschedulable(*pod))) started.stuck = pod;
@@ -229,6 +237,11 @@ void TakeBack(const LetStartPods& started, PodSets& pods, DecisionDraft& out) {
 }  // namespace
 
 int LeastTogether(const Snapshot& in) { return in.job.LeastPods(); }
+
+const char* LeastName(const Snapshot& in) {
+  return LeastTogether(in) == in.job.spec.elastic_policy.min_replicas ? "minReplicas"
+                                                                      : "the least of allowedSizes";
+}
 
 bool GiveBack(const Snapshot& in, const JobState& state, PodSets& pods, DecisionDraft& out) {
   if (!in.gang_fit || state.finishing || HasMembers(in)) return false;
@@ -266,31 +279,23 @@ bool GiveBack(const Snapshot& in, const JobState& state, PodSets& pods, Decision
 }
 
 void Admit(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out) {
-  Candidates candidates{.gated = Gated(pods)};
-  candidates.started = static_cast<int>(pods.active.size() - candidates.gated.size());
-  candidates.join_members = HasMembers(in);
+  const Candidates candidates = CandidatesOf(in, pods, out);
   if (candidates.join_members) out.status.times_given_back = 0;
   SetShields(in, pods, out, candidates.join_members);
   ObserveNodeCalls(in, pods, why, out, candidates.join_members);
   ObserveRequest(in, pods, why, out, candidates.join_members);
-  // If pods did not find the nodes that were counted for them, the stored pods may differ from the
-  // template: then pods are first created with a gate and counted as stored.
-  const bool by_template = !in.gang_fit || out.status.times_given_back == 0;
-  if (by_template) candidates.creates = out.creates.size();
-  if (candidates.size() == 0) return;
-  if (!in.gang_fit) {
-    // Free capacity is not tracked any more, so the gates of an earlier operator have to go.
-    (void)LetStart(in, pods, out, candidates, static_cast<int>(candidates.size()));
-    return;
+  if (candidates.count == 0 || !in.gang_fit) return;
+  // Pods that can't be created now must not hold capacity that others could use.
+  if (in.creation_waits) {
+    ExplainPause(in, why, candidates.count);
+    return KeepBack(out, 0);
   }
-  // Pods that can't be created or admitted now must not hold capacity that others could use, and
-  // gated pods are of no use without the rest.
-  if (in.creation_waits) return ExplainPause(in, why, candidates);
   if (const auto next_try = NextTry(in); next_try && in.now < *next_try) {
-    why.gated_why = fmt::format(
+    why.kept_why = fmt::format(
         "{} times the pods were let start and did not all find a node; the next time is at {}",
         in.job.status.times_given_back, api::FormatTime(*next_try));
-    return out.LookAgainAt(*next_try);
+    out.LookAgainAt(*next_try);
+    return KeepBack(out, 0);
   }
   const auto next_growth = NextGrowth(in);
   const bool may_grow = !next_growth || in.now >= *next_growth;
@@ -299,24 +304,13 @@ void Admit(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDr
   out.gang_state = candidates.started == 0                  ? scheduler::GangState::kWaits
                    : candidates.started < LeastTogether(in) ? scheduler::GangState::kShort
                                                             : scheduler::GangState::kRuns;
-  int admitted = 0;
-  for (const int size : out.gang_sizes) {
-    if (size <= in.gang_fit->fit) admitted = size;
-  }
-  if (LetStart(in, pods, out, candidates, admitted)) {
-    out.status.last_growth_time = api::FormatTime(in.now);
-  }
-  if (admitted == 0 && !out.gang_sizes.empty()) {
-    const int least = out.gang_sizes.front();
-    if (!in.requests) CallForNodes(in, why, out, candidates.gated, least);
-    if (in.requests) RequestNodes(in, pods, why, out, candidates.gated, least);
-  }
-  SetLeastCreates(in, pods, out, candidates, admitted);
-  const std::size_t left = candidates.size() - static_cast<std::size_t>(admitted);
-  if (left == 0) return;
-  // All pods that may start now have started, and the others wait for the next growth.
-  const bool held_back = !may_grow && IsGrowth(in, candidates, static_cast<std::size_t>(admitted));
-  ExplainGates(in, why, out, candidates, left, held_back);
+  const int created = CountCreated(in, pods, why, out, candidates);
+  KeepBack(out, created);
+  SetLeastCreates(in, pods, out, candidates);
+  if (out.kept_back == 0) return;
+  // All pods that may start now do, and the others wait for the next growth.
+  const bool held_back = !may_grow && IsGrowth(in, candidates, static_cast<std::size_t>(created));
+  ExplainWhatIsKept(in, why, out, candidates, held_back);
 }
 
 }  // namespace ringmaster::planner

@@ -8,10 +8,10 @@ namespace {
 struct GangCase {
   const char* name;
   int least;    // minReplicas
-  int started;  // pods without the gate
-  int gated;
+  int started;  // pods that are there
+  int lacking;
   int fit;  // -1: free capacity is not tracked
-  std::size_t admitted;
+  std::size_t created;
   const char* reason;
 };
 
@@ -21,14 +21,13 @@ class GangTest : public testing::TestWithParam<GangCase> {
     const GangCase& c = GetParam();
     in_.job.name = "digits";
     in_.job.uid = "job-uid";
-    in_.job.spec.worker.replicas = c.started + c.gated;
+    in_.job.spec.worker.replicas = c.started + c.lacking;
     in_.job.spec.elastic_policy.min_replicas = c.least;
-    for (int i = 0; i < c.started + c.gated; ++i) {
+    for (int i = 0; i < c.started; ++i) {
       PodFacts pod;
       pod.index = i;
       pod.name = PodName("digits", i);
       pod.uid = "uid-" + std::to_string(i);
-      pod.gated = i >= c.started;
       in_.pods.push_back(pod);
     }
     if (c.fit >= 0)
@@ -38,17 +37,18 @@ class GangTest : public testing::TestWithParam<GangCase> {
   Snapshot in_;
 };
 
-TEST_P(GangTest, AdmitsAllThatAreNeededTogetherOrNone) {
+TEST_P(GangTest, CreatesAllThatAreNeededTogetherOrNone) {
   const GangCase& c = GetParam();
   const Decision decision = Plan(in_);
-  ASSERT_EQ(decision.admits.size(), c.admitted);
-  for (std::size_t i = 0; i < c.admitted; ++i) {
-    EXPECT_EQ(decision.admits[i].name, PodName("digits", c.started + static_cast<int>(i)));
+  ASSERT_EQ(decision.creates.size(), c.created);
+  for (std::size_t i = 0; i < c.created; ++i) {
+    EXPECT_EQ(decision.creates[i].index, c.started + static_cast<int>(i));
   }
+  EXPECT_EQ(decision.kept_back, c.lacking - static_cast<int>(c.created));
   const api::Condition* scheduled = decision.status.Find("Scheduled");
   ASSERT_NE(scheduled, nullptr);
   EXPECT_EQ(scheduled->reason, c.reason) << scheduled->message;
-  const bool waits = c.admitted < static_cast<std::size_t>(c.gated);
+  const bool waits = c.created < static_cast<std::size_t>(c.lacking);
   EXPECT_EQ(scheduled->message.find("Insufficient gpu") != std::string::npos, waits)
       << scheduled->message;
   if (!waits) return;
@@ -64,10 +64,33 @@ INSTANTIATE_TEST_SUITE_P(
                     GangCase{"NothingFits", 1, 0, 2, 0, 0, "WaitingForRoom"},
                     GangCase{"GrowsOneByOneOnceStarted", 2, 2, 2, 1, 1, "WaitingForRoom"},
                     GangCase{"AReplacementMakesTheLeastAgain", 3, 2, 1, 1, 1, "WaitingForPods"},
-                    GangCase{"GatesOfAnEarlierOperatorGo", 3, 0, 3, -1, 3, "WaitingForPods"}),
+                    GangCase{"WhereNobodyCountsAllAreMade", 3, 0, 3, -1, 3, "WaitingForPods"}),
     [](const auto& info) { return info.param.name; });
 
-// Four pods were admitted together; two have a node, and the scheduler refuses the others.
+// They never started, so nothing is lost, and nothing has to be known of gates but that they are
+// there.
+TEST(GatedPods, ThoseOfAnEarlierOperatorAreDeletedAndOthersAreMadeWhenItIsTheirTurn) {
+  Snapshot in;
+  in.job.name = "digits";
+  in.job.uid = "job-uid";
+  in.job.spec.worker.replicas = in.job.spec.elastic_policy.min_replicas = 2;
+  for (int i = 0; i < 2; ++i) {
+    in.pods.push_back({.name = PodName("digits", i), .uid = "u", .index = i, .gated = true});
+  }
+  in.gang_fit = scheduler::GangFit{.why = "no gpu"};
+  const Decision waits = Plan(in);
+  ASSERT_EQ(waits.deletes.size(), 2u);
+  EXPECT_EQ(waits.deletes[0].reason, "Gated");
+  EXPECT_TRUE(waits.creates.empty());
+  EXPECT_EQ(waits.kept_back, 2);
+  in.gang_fit->fit = 2;
+  EXPECT_EQ(Plan(in).creates.size(), 2u);
+  EXPECT_EQ(Plan(in).creates[0].index, 2) << "the names are free later";
+  in.gang_fit.reset();
+  EXPECT_EQ(Plan(in).deletes.size(), 2u) << "also where nobody counts";
+}
+
+// Four pods were created together; two have a node, and the scheduler refuses the others.
 class GiveBackTest : public testing::Test {
  protected:
   GiveBackTest() {
@@ -82,8 +105,7 @@ class GiveBackTest : public testing::Test {
       pod.index = i;
       pod.name = PodName("digits", i);
       pod.uid = "uid-" + std::to_string(i);
-      pod.created = in_.now - std::chrono::hours(1);
-      pod.admitted_at = in_.now;
+      pod.created = in_.now;
       pod.scheduled = i < 2;
       if (i >= 2) pod.waiting = "Unschedulable: 0/2 nodes are available";
       in_.pods.push_back(pod);
@@ -138,7 +160,7 @@ TEST_F(GiveBackTest, WhoFindsANodeAfterAllStays) {
 TEST_F(GiveBackTest, WhoIsLetStartInThatSecondIsOfTheNextTry) {
   in_.now += std::chrono::seconds(60);
   in_.job.status = Plan(in_).status;
-  for (PodFacts& pod : in_.pods) pod.admitted_at = in_.now;
+  for (PodFacts& pod : in_.pods) pod.created = in_.now;
   EXPECT_EQ(GivenBack(), 0u);
   in_.now += std::chrono::seconds(60);
   EXPECT_EQ(GivenBack(), 4u);
@@ -160,28 +182,15 @@ TEST_F(GiveBackTest, EnoughToTrainIsNoReason) {
 TEST_F(GiveBackTest, ItStandsInLineAgainAndTheSecondTimeLater) {
   in_.now += std::chrono::seconds(60);
   in_.job.status = Plan(in_).status;
-  for (PodFacts& pod : in_.pods) {
-    pod.gated = true;
-    pod.scheduled = false;
-    pod.waiting.clear();
-  }
+  in_.pods.clear();
   Decision decision = Plan(in_);
-  EXPECT_EQ(decision.admits.size(), 4u) << "the first time may be an accident";
+  EXPECT_EQ(decision.creates.size(), 4u) << "the first time may be an accident";
   EXPECT_EQ(decision.in_line_since, in_.now);
   in_.job.status.times_given_back = 2;
-  EXPECT_TRUE(Plan(in_).admits.empty());
+  EXPECT_TRUE(Plan(in_).creates.empty());
+  EXPECT_EQ(Plan(in_).kept_back, 4);
   in_.now += std::chrono::seconds(60);
-  EXPECT_EQ(Plan(in_).admits.size(), 4u);
-}
-
-TEST_F(GiveBackTest, WhatWasCountedByTheTemplateIsThenCountedAsItIsStored) {
-  in_.pods.clear();
-  EXPECT_TRUE(Plan(in_).creates.front().granted);
-  in_.job.status.times_given_back = 1;
-  const Decision decision = Plan(in_);
-  ASSERT_EQ(decision.creates.size(), 4u);
-  for (const PodCreate& create : decision.creates) EXPECT_FALSE(create.granted) << create.index;
-  EXPECT_TRUE(decision.gang_sizes.empty()) << "nothing is held for what waits anyway";
+  EXPECT_EQ(Plan(in_).creates.size(), 4u);
 }
 
 TEST_F(GiveBackTest, WhoHasLostAPodAndFindsNoRoomForAnotherOneGivesBackTheRest) {
@@ -216,19 +225,10 @@ TEST_F(GiveBackTest, WhatCanNotBeMadeNowAsksForNoRoom) {
   in_.pods.clear();
   EXPECT_EQ(Plan(in_).gang_sizes, std::vector<int>{4});
   in_.creation_waits = true;
-  EXPECT_TRUE(Plan(in_).gang_sizes.empty());
-}
-
-TEST_F(GiveBackTest, WhileSomeCanNotBeMadeTheGatedOnesAskForNoneEither) {
-  for (PodFacts& pod : in_.pods) {
-    pod.gated = true;
-    pod.waiting.clear();
-  }
-  in_.job.spec.worker.replicas = 6;
-  in_.creation_waits = true;
   const Decision decision = Plan(in_);
   EXPECT_TRUE(decision.gang_sizes.empty());
-  EXPECT_TRUE(decision.admits.empty());
+  EXPECT_TRUE(decision.creates.empty());
+  EXPECT_EQ(decision.kept_back, 4);
   EXPECT_EQ(decision.status.Find("Scheduled")->reason, "WaitingForPods");
   EXPECT_NE(decision.status.Find("Scheduled")->message.find("see condition Created"),
             std::string::npos)
@@ -283,45 +283,54 @@ class GrowthTest : public testing::Test {
     in_.now = Time(std::chrono::hours(1));
     membership::View view;
     view.epoch = membership::MakeEpoch(1, 1);
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 2; ++i) {
       PodFacts pod;
       pod.index = i;
       pod.name = PodName("digits", i);
       pod.uid = "uid-" + std::to_string(i);
-      pod.gated = i >= 2;
       in_.pods.push_back(pod);
-      if (i < 2) view.pods.push_back({.uid = pod.uid, .name = pod.name});
+      view.pods.push_back({.uid = pod.uid, .name = pod.name});
     }
     in_.view = std::make_shared<const membership::View>(view);
     in_.gang_fit = scheduler::GangFit{1, "0/1 nodes are available."};
+    WantsSince({});
   }
-  std::size_t Admitted() { return Plan(in_).admits.size(); }
+  std::size_t Created() { return Plan(in_).creates.size(); }
+  void WantsSince(Time since) {
+    std::erase_if(in_.job.status.conditions, [](const auto& c) { return c.type == "Scheduled"; });
+    in_.job.status.conditions.push_back(
+        {.type = "Scheduled", .last_transition_time = api::FormatTime(since)});
+  }
   Snapshot in_;
 };
 
 TEST_F(GrowthTest, RoomThatAppearsIsTakenOnceInTheInterval) {
   const Decision first = Plan(in_);
-  ASSERT_EQ(first.admits.size(), 1u);
+  ASSERT_EQ(first.creates.size(), 1u);
   EXPECT_EQ(first.status.last_growth_time, api::FormatTime(in_.now));
   in_.job.status = first.status;
   in_.now += std::chrono::seconds(29);
   const Decision second = Plan(in_);
-  EXPECT_EQ(second.admits.size(), 0u);
+  EXPECT_EQ(second.creates.size(), 0u);
   EXPECT_EQ(*second.look_again, std::chrono::milliseconds(1010));
   EXPECT_NE(second.status.Find("Scheduled")->message.find("resizeIntervalSeconds (30)"),
             std::string::npos);
   in_.now += std::chrono::seconds(1);
-  EXPECT_EQ(Admitted(), 1u);
+  EXPECT_EQ(Created(), 1u);
 }
 
 TEST_F(GrowthTest, WhatTheUserHasJustAskedForAndReplacementsDontWait) {
   in_.job.status.last_growth_time = api::FormatTime(in_.now);
-  EXPECT_EQ(Admitted(), 0u);
-  in_.pods[2].created = in_.now - std::chrono::seconds(5);
-  EXPECT_EQ(Admitted(), 1u) << "scaled up";
-  in_.pods[2].created = {};
+  EXPECT_EQ(Created(), 0u);
+  WantsSince(in_.now - std::chrono::seconds(5));
+  EXPECT_EQ(Created(), 1u) << "scaled up";
+  WantsSince(in_.now - std::chrono::seconds(11));
+  EXPECT_EQ(Created(), 0u);
+  in_.job.status.conditions.back().status = true;
+  EXPECT_EQ(Created(), 1u) << "it had all that it wanted until now";
+  in_.job.status.conditions.back().status = false;
   in_.pods[1].phase = PodPhase::kFailed;
-  EXPECT_EQ(Admitted(), 1u) << "one of the two is lost";
+  EXPECT_EQ(Created(), 1u) << "one of the two is lost";
 }
 
 TEST_F(GrowthTest, WhoIsResumedDoesNotGrowBeforeHeTrainsAgain) {
@@ -329,30 +338,30 @@ TEST_F(GrowthTest, WhoIsResumedDoesNotGrowBeforeHeTrainsAgain) {
   before.epoch = membership::MakeEpoch(1, 7);
   before.pods = {{.uid = "gone-0", .name = "digits-worker-0"}};
   in_.view = std::make_shared<const membership::View>(before);
-  for (PodFacts& pod : in_.pods) pod.gated = true;
+  in_.pods.clear();
   in_.job.status.last_growth_time = api::FormatTime(in_.now);
   in_.gang_fit->fit = 4;
-  EXPECT_EQ(Admitted(), 4u);
+  EXPECT_EQ(Created(), 4u);
 }
 
 TEST_F(GrowthTest, OnlyAllowedSizesAreStarted) {
   in_.view = nullptr;
   in_.job.spec.elastic_policy.allowed_sizes = {2, 4};
   const Decision one_fits = Plan(in_);
-  EXPECT_EQ(one_fits.admits.size(), 0u) << "three are of no use";
+  EXPECT_EQ(one_fits.creates.size(), 0u) << "three are of no use";
   EXPECT_EQ(one_fits.gang_sizes, std::vector<int>{2});
   in_.gang_fit = scheduler::GangFit{.fit = 2};
-  EXPECT_EQ(Admitted(), 2u);
+  EXPECT_EQ(Created(), 2u);
 }
 
 TEST_F(GrowthTest, TheLeastIsAnAllowedSize) {
   in_.view = nullptr;
-  for (PodFacts& pod : in_.pods) pod.gated = true;
+  in_.pods.clear();
   in_.job.spec.elastic_policy.min_replicas = 2;
   in_.job.spec.elastic_policy.allowed_sizes = {3, 4};
   in_.gang_fit = scheduler::GangFit{.fit = 2, .why = "no gpu", .tried = 2};
   const Decision decision = Plan(in_);
-  EXPECT_EQ(decision.admits.size(), 0u);
+  EXPECT_EQ(decision.creates.size(), 0u);
   EXPECT_EQ(decision.status.Find("Scheduled")->message.find("the least of allowedSizes is 3") !=
                 std::string::npos,
             true)
@@ -362,7 +371,7 @@ TEST_F(GrowthTest, TheLeastIsAnAllowedSize) {
 TEST_F(GrowthTest, BeforeTheFirstViewEveryStartIsPartOfTheFirst) {
   in_.view = nullptr;
   in_.job.status.last_growth_time = api::FormatTime(in_.now);
-  EXPECT_EQ(Admitted(), 1u);
+  EXPECT_EQ(Created(), 1u);
 }
 
 }  // namespace

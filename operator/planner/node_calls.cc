@@ -14,37 +14,36 @@ namespace {
 // Each removal costs a call, and none is urgent.
 constexpr std::size_t kLoweredInOneLook = 50;
 
-// Since when the newest of the pods that wait for nodes may start; nullopt if none waits.
+// When the newest of the pods that wait for nodes was created; nullopt if none waits.
 std::optional<Time> CallsSince(const PodSets& pods) {
   std::optional<Time> since;
   for (const PodFacts* pod : pods.active) {
-    if (!pod->calls_for_nodes || pod->gated || pod->scheduled) continue;
-    since = std::max(since.value_or(Time()), pod->admitted_at.value_or(pod->created));
+    if (!pod->calls_for_nodes || pod->scheduled) continue;
+    since = std::max(since.value_or(Time()), pod->created);
   }
   return since;
 }
 
 std::size_t CountCallers(const PodSets& pods) {
-  return static_cast<std::size_t>(std::count_if(
-      pods.active.begin(), pods.active.end(),
-      [](const PodFacts* pod) { return pod->calls_for_nodes && !pod->gated && !pod->scheduled; }));
+  return static_cast<std::size_t>(
+      std::count_if(pods.active.begin(), pods.active.end(),
+                    [](const PodFacts* pod) { return pod->calls_for_nodes && !pod->scheduled; }));
 }
 
 }  // namespace
 
-void CallForNodes(const Snapshot& in, WaitReasons& why, DecisionDraft& out,
-                  const std::vector<const PodFacts*>& gated, int least) {
-  if (!in.gang_fit->calls_for_nodes || static_cast<int>(gated.size()) < least) return;
+int CallForNodes(const Snapshot& in, WaitReasons& why, DecisionDraft& out, int least) {
+  if (!in.gang_fit->calls_for_nodes) return 0;
   for (int i = 0; i < least; ++i) {
-    out.admits.push_back({.name = gated[i]->name,
-                          .uid = gated[i]->uid,
-                          .domain = in.gang_fit->domain,
-                          .calls_for_nodes = true});
+    PodCreate& create = out.creates[static_cast<std::size_t>(i)];
+    create.domain = in.gang_fit->domain;
+    create.calls_for_nodes = true;
   }
   why.for_nodes =
       fmt::format("{} stand{} Pending from now on, so that an autoscaler makes nodes for {}",
                   Plural(static_cast<std::size_t>(least), "pod"), least == 1 ? "s" : "",
                   least == 1 ? "it" : "them");
+  return least;
 }
 
 void ObserveNodeCalls(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out,

@@ -20,27 +20,24 @@ class NodeCallTest : public testing::Test {
  protected:
   NodeCallTest() {
     world_.in.job.spec.elastic_policy.min_replicas = 2;
-    for (int i = 0; i < 3; ++i) world_.Pending(i).Pod(i).gated = true;
     world_.in.gang_fit = scheduler::GangFit{.why = "Insufficient gpu", .calls_for_nodes = true};
     world_.in.nodes_within = kWithin;
   }
-  // The job's first two pods are admitted, and the scheduler refuses them.
+  // The job's first two pods are there, and the scheduler refuses them.
   void Call() {
     world_.in.gang_fit->calls_for_nodes = false;
     for (const int i : {0, 1}) {
-      PodFacts& pod = world_.Pod(i);
-      pod.gated = false;
-      pod.admitted_at = kNow;
+      PodFacts& pod = world_.Pending(i).Pod(i);
       pod.calls_for_nodes = true;
       pod.waiting = "Unschedulable: 0/1 nodes are available";
     }
   }
-  static std::vector<std::string> Callers(const Decision& decision) {
-    std::vector<std::string> names;
-    for (const PodAdmit& pod : decision.admits) {
-      if (pod.calls_for_nodes) names.push_back(pod.name);
+  static std::vector<int> Callers(const Decision& decision) {
+    std::vector<int> indexes;
+    for (const PodCreate& pod : decision.creates) {
+      if (pod.calls_for_nodes) indexes.push_back(pod.index);
     }
-    return names;
+    return indexes;
   }
   static const api::Condition& Scheduled(const Decision& decision) {
     return *decision.status.Find("Scheduled");
@@ -51,9 +48,11 @@ class NodeCallTest : public testing::Test {
 TEST_F(NodeCallTest, AsManyPodsAsItNeedsStandPendingAndTheConditionSaysSo) {
   world_.in.gang_fit->domain = "r1";
   const Decision decision = Plan(world_.in);
-  EXPECT_THAT(Callers(decision), ElementsAre("digits-worker-0", "digits-worker-1"));
-  EXPECT_EQ(decision.admits.size(), 2u);
-  EXPECT_EQ(decision.admits.front().domain, "r1");
+  EXPECT_THAT(Callers(decision), ElementsAre(0, 1));
+  EXPECT_EQ(decision.creates.size(), 2u);
+  EXPECT_EQ(decision.least_creates, 2) << "one alone is of no use";
+  EXPECT_EQ(decision.kept_back, 1);
+  EXPECT_EQ(decision.creates.front().domain, "r1");
   EXPECT_FALSE(Scheduled(decision).status);
   EXPECT_EQ(Scheduled(decision).reason, "WaitingForNodes");
   EXPECT_THAT(Scheduled(decision).message, HasSubstr("2 pods stand Pending from now on"));
@@ -65,24 +64,27 @@ TEST_F(NodeCallTest, AsManyPodsAsItNeedsStandPendingAndTheConditionSaysSo) {
 TEST_F(NodeCallTest, WithoutACallTheyWaitForRoom) {
   world_.in.gang_fit->calls_for_nodes = false;
   const Decision decision = Plan(world_.in);
-  EXPECT_THAT(decision.admits, IsEmpty());
+  EXPECT_THAT(decision.creates, IsEmpty());
   EXPECT_EQ(Scheduled(decision).reason, "WaitingForRoom");
   EXPECT_FALSE(decision.calls_for_nodes);
 }
 
-TEST_F(NodeCallTest, PodsThatAreNotMadeYetAreMadeFirst) {
-  std::erase_if(world_.in.pods, [](const PodFacts& pod) { return pod.index > 0; });
-  const Decision decision = Plan(world_.in);
-  EXPECT_THAT(decision.admits, IsEmpty());
-  ASSERT_EQ(decision.creates.size(), 2u);
-  EXPECT_FALSE(decision.creates.front().granted);
+TEST_F(NodeCallTest, WhatCouldNotBeMadeAtOnceFollows) {
+  world_.Pending(0).Pod(0).calls_for_nodes = true;
+  world_.Pod(0).waiting = "Unschedulable: 0/1 nodes are available";
+  EXPECT_THAT(Callers(Plan(world_.in)), ElementsAre(1));
+}
+
+TEST_F(NodeCallTest, WhosePodsAreRefusedCallsForNothing) {
+  world_.in.creation_waits = true;
+  EXPECT_THAT(Callers(Plan(world_.in)), IsEmpty());
 }
 
 TEST_F(NodeCallTest, WhileItCallsTheConditionSaysUntilWhen) {
   Call();
   const Decision decision = Plan(world_.in);
   EXPECT_TRUE(decision.calls_for_nodes);
-  EXPECT_THAT(decision.admits, IsEmpty());
+  EXPECT_THAT(decision.creates, IsEmpty());
   EXPECT_EQ(Scheduled(decision).reason, "WaitingForNodes");
   EXPECT_THAT(Scheduled(decision).message,
               HasSubstr("2 pods stand Pending since 2026-01-31T12:00:00Z"));
@@ -135,7 +137,6 @@ TEST(NodeCallOfAJobThatTrains, ThePodsThatItLacksStandPendingWithoutABound) {
   world.in.job.spec.elastic_policy.min_replicas = 2;
   world.Remove(1).Pending(1);
   PodFacts& pod = world.Pod(1);
-  pod.admitted_at = kNow;
   pod.calls_for_nodes = true;
   pod.waiting = "Unschedulable: 0/1 nodes are available";
   world.in.gang_fit = scheduler::GangFit();

@@ -248,6 +248,7 @@ bool SomebodyLeft(const Snapshot& in) {
 // their way. One without a member that lives is what an earlier run of the job has left behind.
 bool FellBelowMin(const Snapshot& in) {
   if (in.view == nullptr || in.view->train || !AMemberTrainsOn(in)) return false;
+  if (GoesOnWith(in) > 0) return false;
   return !in.view->planned || SomebodyLeft(in);
 }
 

@@ -89,18 +89,19 @@ std::string FewerByQueue(const Snapshot& in);
 bool GiveBack(const Snapshot& in, const JobState& state, PodSets& pods, DecisionDraft& out);
 // With fewer pods than this the job is not let start: minReplicas, or the allowed size above it.
 int LeastTogether(const Snapshot& in);
+// The name of the setting that says so.
+const char* LeastName(const Snapshot& in);
 void Admit(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out);
-// As many of the gated pods as the job needs to start stand Pending from now on, if it may call for
-// nodes.
-void CallForNodes(const Snapshot& in, WaitReasons& why, DecisionDraft& out,
-                  const std::vector<const PodFacts*>& gated, int least);
+// Returns how many pods are created to stand Pending, if the job may call for nodes: as many as it
+// needs to start.
+int CallForNodes(const Snapshot& in, WaitReasons& why, DecisionDraft& out, int least);
 // Which pods do already. `has_members`: others of the job have its state.
 void ObserveNodeCalls(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out,
                       bool has_members);
-// A ProvisioningRequest for as many of the gated pods as the job needs to start is made, read, or
-// made anew; with booked capacity these pods may start.
-void RequestNodes(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out,
-                  const std::vector<const PodFacts*>& gated, int least);
+// A ProvisioningRequest for as many pods as the job needs to start is made, read, or made anew.
+// Returns how many pods are created because capacity is booked for them.
+int RequestNodes(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out,
+                 int least);
 // Whether an existing request is still open; pods that rely on one that is not are taken off it.
 void ObserveRequest(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out,
                     bool has_members);
@@ -117,8 +118,16 @@ void RecoverFromQuorumLoss(const Snapshot& in, JobState& state, const PodSets& p
 // have been in no view. Null: not enough of them yet.
 membership::ViewPtr BootstrapOf(const Snapshot& in, const JobState& state, const PodSets& pods,
                                 DecisionDraft& out, std::uint64_t lineage);
+// In how many pods the job may train.
+membership::Sizes SizesOf(const Snapshot& in);
+// The view is held because its number of pods isn't allowed: so many of them are about to go on; 0:
+// that isn't so.
+std::size_t GoesOnWith(const Snapshot& in);
 void NotifySidecars(const Snapshot& in, const JobState& state, const PodSets& pods,
                     DecisionDraft& out);
+// Of a view its coordinator alone reports more than the epoch. Where it can't, another sidecar is
+// asked.
+void AskForView(const Snapshot& in, DecisionDraft& out);
 // All pods go: their sidecars hear of each other that they do, so that the workers leave together
 // at the next step boundary instead of waiting for a view without them, which nobody is left to
 // decide.

@@ -388,6 +388,23 @@ TEST(PlannerTest, BelowMinHoldsOrFailsAsThePolicySays) {
   EXPECT_EQ(Plan(world.in).status.Find("Failed")->reason, "BelowMinReplicas");
 }
 
+TEST(PlannerTest, AViewOfASizeThatIsNotAllowedIsNotBelowMinWhereFewerMayTrain) {
+  World world = World::Training(3);
+  world.in.job.spec.elastic_policy.allowed_sizes = {2, 4};
+  world.in.job.spec.elastic_policy.on_below_min = api::OnBelowMin::kFailJob;
+  membership::View held = *world.in.view;
+  held.train = false;
+  world.in.view = std::make_shared<const membership::View>(held);
+  const Decision out = Plan(world.in);
+  EXPECT_EQ(out.status.Find("Failed"), nullptr);
+  ASSERT_NE(out.status.Find("Running"), nullptr);
+  EXPECT_EQ(out.status.Find("Running")->reason, "Resizing");
+  EXPECT_THAT(out.status.Find("Running")->message,
+              testing::HasSubstr("2 of the pods go on, as allowedSizes says"));
+  world.in.job.spec.elastic_policy.allowed_sizes = {4};
+  EXPECT_EQ(Plan(world.in).status.Find("Failed")->reason, "BelowMinReplicas");
+}
+
 TEST(PlannerTest, SuspendRemovesAllPodsAndResumeMakesThemAgain) {
   World world = World::Training(2);
   world.in.job.spec.run_policy.suspend = true;

@@ -5,7 +5,7 @@ namespace ringmaster::planner {
 PodSets::PodSets(const Snapshot& in) {
   for (const PodFacts& pod : in.pods) {
     if (pod.ended()) continue;
-    (pod.leaving() ? leaving : active).push_back(&pod);
+    (pod.leaving() ? leaving : pod.gated ? gated : active).push_back(&pod);
   }
 }
 

@@ -19,6 +19,8 @@ struct PodSets {
       warned;                  // of `active`, by uid: on a node that is to go, or a GPU fails
   std::set<std::string> away;  // of `active`: nobody hears from the node, and the ring does without
   std::vector<const PodFacts*> leaving;  // drained or deleted, not ended
+  // Never started: an operator of an earlier version has made them with a gate. They go.
+  std::vector<const PodFacts*> gated;
 
   explicit PodSets(const Snapshot& in);
   // Of `active`: will be there tomorrow too, for all we know.

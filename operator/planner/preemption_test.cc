@@ -36,8 +36,8 @@ TEST_F(PreemptionPlanTest, PodsThatOthersNeedAreDrainedAndTheirLikeStandInLine) 
   const Decision decision = Decide();
   EXPECT_THAT(Drained(decision), ElementsAre("digits-worker-3", "digits-worker-1"));
   EXPECT_EQ(decision.drains.front().reason, "Preempted");
-  EXPECT_THAT(Created(decision), ElementsAre(4, 5));
-  EXPECT_FALSE(decision.creates.front().granted);
+  EXPECT_THAT(Created(decision), IsEmpty());
+  EXPECT_EQ(decision.kept_back, 2);
   const api::Condition* preempted = decision.status.Find("Preempted");
   ASSERT_NE(preempted, nullptr);
   EXPECT_TRUE(preempted->status);
@@ -228,7 +228,7 @@ TEST_F(WholeJobPlanTest, ItStandsInLineAgainOnceTheyHaveGone) {
   world_.Remove(0).Remove(1);
   world_.in.gang_fit = scheduler::GangFit{.fit = 0, .why = "no room"};
   decision = Look();
-  EXPECT_THAT(Created(decision), ElementsAre(0, 1));
+  EXPECT_EQ(decision.kept_back, 2);
   EXPECT_EQ(decision.gang_state, scheduler::GangState::kWaits);
   EXPECT_EQ(decision.in_line_since, *api::ParseTime("2026-01-31T11:00:00Z"));
   EXPECT_FALSE(decision.holding);
@@ -284,21 +284,13 @@ TEST_F(WholeJobPlanTest, AJobWhosePodsAreOfATemplateOfBeforeIsSuspended) {
   EXPECT_FALSE(decision.status.Is("Preempted"));
 }
 
-// The pods of a job that others make room for wait.
+// A job that others make room for.
 Snapshot JobThatNeedsRoom(int replicas) {
   Snapshot in;
   in.now = kNow;
   in.job.name = "high";
   in.job.uid = "high-uid";
   in.job.spec.worker.replicas = in.job.spec.elastic_policy.min_replicas = replicas;
-  for (int i = 0; i < replicas; ++i) {
-    PodFacts pod;
-    pod.index = i;
-    pod.name = PodName("high", i);
-    pod.uid = World::Uid(i);
-    pod.gated = true;
-    in.pods.push_back(pod);
-  }
   return in;
 }
 

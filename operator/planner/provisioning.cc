@@ -1,5 +1,5 @@
 // Part of phase 5: asks cluster-autoscaler by a ProvisioningRequest for nodes for all pods that the
-// job needs to start. While it is open the pods stay gated; when capacity is booked they may start.
+// job needs to start. While it is open no pod is created for it; when capacity is booked they are.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,10 +20,9 @@ constexpr std::chrono::seconds kLastWords{60};
 
 // For how many pods the job needs nodes, besides pods that start without `request`.
 int Needed(const Snapshot& in, const PodSets& pods, const std::string& request) {
-  const auto others =
-      std::count_if(pods.active.begin(), pods.active.end(), [&](const PodFacts* pod) {
-        return !pod->gated && (request.empty() || pod->consumes != request);
-      });
+  const auto others = std::count_if(
+      pods.active.begin(), pods.active.end(),
+      [&](const PodFacts* pod) { return request.empty() || pod->consumes != request; });
   return LeastTogether(in) - static_cast<int>(others);
 }
 
@@ -107,20 +106,19 @@ std::string Progress(const Snapshot& in, const RequestFacts& request) {
   return request.why.empty() ? text : text + "; it says: " + request.why;
 }
 
-void LetStartOnBooking(const RequestFacts& request, DecisionDraft& out,
-                       const std::vector<const PodFacts*>& gated,
-                       const std::shared_ptr<const provisioning::Booking>& booking) {
-  if (booking == nullptr || static_cast<int>(gated.size()) < booking->pods) return;
+int CreateOnBooking(const RequestFacts& request, DecisionDraft& out,
+                    const std::shared_ptr<const provisioning::Booking>& booking) {
+  if (booking == nullptr || static_cast<int>(out.creates.size()) < booking->pods) return 0;
   for (int i = 0; i < booking->pods; ++i) {
-    out.admits.push_back({.name = gated[i]->name,
-                          .uid = gated[i]->uid,
-                          .domain = request.domain,
-                          .calls_for_nodes = true,
-                          .booking = booking});
+    PodCreate& create = out.creates[static_cast<std::size_t>(i)];
+    create.domain = request.domain;
+    create.calls_for_nodes = true;
+    create.booking = booking;
   }
   out.AddEvent(false, "NodesProvisioned",
                fmt::format("{} has booked capacity: {} may start", NameOf(request),
                            Plural(static_cast<std::size_t>(booking->pods), "pod")));
+  return booking->pods;
 }
 
 // Asks for `count` pods, if it is the job's turn.
@@ -141,9 +139,9 @@ std::shared_ptr<const provisioning::Booking> BookingOf(const Snapshot& in, const
       RefusalOf(in, *request)) {
     return nullptr;
   }
-  const auto consume = std::count_if(
-      pods.active.begin(), pods.active.end(),
-      [&](const PodFacts* pod) { return !pod->gated && pod->consumes == request->name; });
+  const auto consume =
+      std::count_if(pods.active.begin(), pods.active.end(),
+                    [&](const PodFacts* pod) { return pod->consumes == request->name; });
   const int left = request->count - static_cast<int>(consume);
   if (left <= 0) return nullptr;
   return std::make_shared<const provisioning::Booking>(
@@ -162,7 +160,7 @@ void ObserveRequest(const Snapshot& in, const PodSets& pods, WaitReasons& why, D
     });
   };
   for (const PodFacts* pod : pods.active) {
-    if (pod->gated || pod->scheduled || pod->consumes.empty() || stands(pod->consumes)) continue;
+    if (pod->scheduled || pod->consumes.empty() || stands(pod->consumes)) continue;
     out.annotations.push_back({pod->name, provisioning::kConsumeAnnotation, ""});
   }
   const RequestFacts* request = CurrentRequest(in, pods);
@@ -178,33 +176,32 @@ void ObserveRequest(const Snapshot& in, const PodSets& pods, WaitReasons& why, D
   if (!out.may_call) out.LookAgainAt(retry_at);
 }
 
-void RequestNodes(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out,
-                  const std::vector<const PodFacts*>& gated, int least) {
-  if (out.gang_state == scheduler::GangState::kRuns) return;
-  const bool all_are_made = static_cast<int>(gated.size()) >= least;
+int RequestNodes(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDraft& out,
+                 int least) {
+  if (out.gang_state == scheduler::GangState::kRuns) return 0;
   if (!in.requests->problem.empty()) {
     if (in.gang_fit->calls_for_nodes) why.no_nodes = in.requests->problem;
-    return;
+    return 0;
   }
   const RequestFacts* request = CurrentRequest(in, pods);
   if (request == nullptr) {
-    if (all_are_made) Ask(in, why, out, least, 1);
-    return;
+    Ask(in, why, out, least, 1);
+    return 0;
   }
   if (const auto refusal = RefusalOf(in, *request)) {
     const Time retry_at = RetryAt(*refusal, request->attempt);
     why.no_nodes = fmt::format(
         "{} {}; another one is made {}", NameOf(*request), refusal->why,
         in.now < retry_at ? "at " + api::FormatTime(retry_at) : "when it is the job's turn");
-    if (in.now >= retry_at && all_are_made) Ask(in, why, out, least, request->attempt + 1);
-    return;
+    if (in.now >= retry_at) Ask(in, why, out, least, request->attempt + 1);
+    return 0;
   }
   why.for_nodes = Progress(in, *request);
   if (request->stage != RequestStage::kProvisioned) {
     if (in.nodes_within) out.LookAgainAt(request->created + *in.nodes_within + kLastWords);
-    return;
+    return 0;
   }
-  if (in.gang_fit->decided) LetStartOnBooking(*request, out, gated, BookingOf(in, pods));
+  return in.gang_fit->decided ? CreateOnBooking(*request, out, BookingOf(in, pods)) : 0;
 }
 
 void DropRequests(const Snapshot& in, const PodSets& pods, DecisionDraft& out, bool waits) {

@@ -23,7 +23,6 @@ class ProvisioningTest : public testing::Test {
  protected:
   ProvisioningTest() {
     world_.in.job.spec.elastic_policy.min_replicas = 2;
-    for (int i = 0; i < 3; ++i) world_.Pending(i).Pod(i).gated = true;
     world_.in.gang_fit =
         scheduler::GangFit{.why = "Insufficient gpu", .domain = "r1", .calls_for_nodes = true};
     world_.in.nodes_within = kBound;
@@ -46,9 +45,7 @@ class ProvisioningTest : public testing::Test {
   void Consume() {
     world_.in.gang_fit->calls_for_nodes = false;
     for (const int i : {0, 1}) {
-      PodFacts& pod = world_.Pod(i);
-      pod.gated = false;
-      pod.admitted_at = kNow;
+      PodFacts& pod = world_.Pending(i).Pod(i);
       pod.calls_for_nodes = true;
       pod.consumes = kName;
     }
@@ -58,10 +55,10 @@ class ProvisioningTest : public testing::Test {
     for (const RequestDrop& drop : decision.request_drops) names.push_back(drop.name);
     return names;
   }
-  static std::vector<std::string> Admits(const Decision& decision) {
-    std::vector<std::string> names;
-    for (const PodAdmit& admit : decision.admits) names.push_back(admit.name);
-    return names;
+  static std::vector<int> Created(const Decision& decision) {
+    std::vector<int> indexes;
+    for (const PodCreate& create : decision.creates) indexes.push_back(create.index);
+    return indexes;
   }
   // The pods that are no longer to name a request.
   static std::vector<std::string> Released(const Decision& decision) {
@@ -82,23 +79,23 @@ class ProvisioningTest : public testing::Test {
   World world_{3};
 };
 
-TEST_F(ProvisioningTest, ItAsksForAsManyPodsAsItNeedsAndTheyStayGated) {
+TEST_F(ProvisioningTest, ItAsksForAsManyPodsAsItNeedsAndMakesNone) {
   const Decision decision = Plan(world_.in);
   ASSERT_TRUE(decision.request);
   EXPECT_EQ(decision.request->count, 2);
   EXPECT_EQ(decision.request->attempt, 1);
   EXPECT_EQ(decision.request->domain, "r1");
-  EXPECT_THAT(decision.admits, IsEmpty());
+  EXPECT_THAT(decision.creates, IsEmpty());
   EXPECT_EQ(Scheduled(decision).reason, "WaitingForNodes");
   EXPECT_THAT(Events(decision), ElementsAre("WaitingForNodes"));
 }
 
-TEST_F(ProvisioningTest, ItAsksForNothingBeforeItsTurnAndBeforeThePodsExist) {
+TEST_F(ProvisioningTest, ItAsksForNothingBeforeItsTurnAndForNoPodsThatAreRefused) {
   world_.in.gang_fit->calls_for_nodes = false;
   EXPECT_FALSE(Plan(world_.in).request);
   EXPECT_EQ(Scheduled(Plan(world_.in)).reason, "WaitingForRoom");
   world_.in.gang_fit->calls_for_nodes = true;
-  std::erase_if(world_.in.pods, [](const PodFacts& pod) { return pod.index > 0; });
+  world_.in.creation_waits = true;
   EXPECT_FALSE(Plan(world_.in).request);
 }
 
@@ -107,7 +104,7 @@ TEST_F(ProvisioningTest, WhatCanNotBeReadIsSaidAndNothingIsMadeOrDropped) {
   world_.in.requests->problem = "can't be read";
   const Decision decision = Plan(world_.in);
   EXPECT_FALSE(decision.request);
-  EXPECT_THAT(decision.admits, IsEmpty());
+  EXPECT_THAT(decision.creates, IsEmpty());
   EXPECT_THAT(Drops(decision), IsEmpty());
   EXPECT_THAT(Scheduled(decision).message, HasSubstr("can't be read"));
 }
@@ -131,7 +128,7 @@ TEST_P(ProvisioningCourse, TheConditionSaysHowFarTheRequestIs) {
   EXPECT_THAT(Scheduled(decision).message, HasSubstr(course.words));
   EXPECT_THAT(Scheduled(decision).message, HasSubstr("Why: because"));
   EXPECT_THAT(Scheduled(decision).message, HasSubstr(kName));
-  EXPECT_EQ(static_cast<int>(decision.admits.size()), course.admitted);
+  EXPECT_EQ(static_cast<int>(decision.creates.size()), course.admitted);
   EXPECT_FALSE(decision.request) << "not at once";
   EXPECT_THAT(Drops(decision), IsEmpty());
   world_.in.now = kNow + seconds(3600);
@@ -159,36 +156,34 @@ TEST_F(ProvisioningTest, BookedCapacityLetsThePodsStartWithTheNameOfTheRequest) 
   world_.in.gang_fit->calls_for_nodes = false;  // the operator has just started anew
   world_.in.gang_fit->domain = "r2";
   const Decision decision = Plan(world_.in);
-  EXPECT_THAT(Admits(decision), ElementsAre("digits-worker-0", "digits-worker-1"));
-  for (const PodAdmit& admit : decision.admits) {
-    EXPECT_TRUE(admit.calls_for_nodes);
-    EXPECT_EQ(admit.domain, "r1") << "that is where the capacity is";
-    ASSERT_NE(admit.booking, nullptr);
-    EXPECT_EQ(admit.booking->request, kName);
-    EXPECT_EQ(admit.booking->class_name, kClass);
+  EXPECT_THAT(Created(decision), ElementsAre(0, 1));
+  for (const PodCreate& create : decision.creates) {
+    EXPECT_TRUE(create.calls_for_nodes);
+    EXPECT_EQ(create.domain, "r1") << "that is where the capacity is";
+    ASSERT_NE(create.booking, nullptr);
+    EXPECT_EQ(create.booking->request, kName);
+    EXPECT_EQ(create.booking->class_name, kClass);
   }
   EXPECT_THAT(Events(decision), testing::Contains("NodesProvisioned"));
   EXPECT_THAT(Drops(decision), IsEmpty());
 }
 
-TEST_F(ProvisioningTest, APodThatCouldNotBeLetStartFollowsTheOthers) {
+TEST_F(ProvisioningTest, APodThatCouldNotBeMadeFollowsTheOthers) {
   Has(RequestStage::kProvisioned);
   Consume();
-  PodFacts& late = world_.Pod(1);
-  late.gated = true;
-  late.consumes.clear();
+  world_.in.pods.pop_back();
   const Decision decision = Plan(world_.in);
-  EXPECT_THAT(Admits(decision), ElementsAre("digits-worker-1"));
+  EXPECT_THAT(Created(decision), ElementsAre(1));
 }
 
 TEST_F(ProvisioningTest, WhereItsNodesAreSeenFirstThePodsNameItAllTheSame) {
   Has(RequestStage::kProvisioned);
   world_.in.gang_fit = scheduler::GangFit{.fit = 3};
   const Decision decision = Plan(world_.in);
-  ASSERT_EQ(decision.admits.size(), 3u);
-  EXPECT_NE(decision.admits[1].booking, nullptr);
-  EXPECT_EQ(decision.admits[2].booking, nullptr) << "it was not asked for the third";
-  EXPECT_FALSE(decision.admits[0].calls_for_nodes);
+  ASSERT_EQ(decision.creates.size(), 3u);
+  EXPECT_NE(decision.creates[1].booking, nullptr);
+  EXPECT_EQ(decision.creates[2].booking, nullptr) << "it was not asked for the third";
+  EXPECT_FALSE(decision.creates[0].calls_for_nodes);
 }
 
 TEST_F(ProvisioningTest, TheRequestStaysUntilThePodsHaveNodes) {
@@ -217,12 +212,11 @@ TEST_F(ProvisioningTest, WhatIsOfNoUseAnyMoreGoes) {
        }},
       {"room has appeared", [](World& w) {
          w.in.gang_fit = scheduler::GangFit{.fit = 2};
-         for (const int i : {0, 1}) w.Pod(i).gated = false;
+         for (const int i : {0, 1}) w.Pending(i);
        }}};
   for (const Case& one : cases) {
     world_ = World(3);
     world_.in.job.spec.elastic_policy.min_replicas = 2;
-    for (int i = 0; i < 3; ++i) world_.Pending(i).Pod(i).gated = true;
     world_.in.gang_fit = scheduler::GangFit{.why = "Insufficient gpu"};
     world_.in.requests = provisioning::Requests{.class_name = kClass, .digest = "d"};
     Has(RequestStage::kAccepted);
@@ -263,7 +257,7 @@ TEST_F(ProvisioningTest, AnAutoscalerWhoseClockIsWrongIsAskedAgainAllTheSame) {
 TEST_F(ProvisioningTest, AJobThatIsRefusedStartsWhereRoomAppears) {
   Has(RequestStage::kFailed);
   world_.in.gang_fit = scheduler::GangFit{.fit = 2};
-  EXPECT_EQ(Plan(world_.in).admits.size(), 2u);
+  EXPECT_EQ(Plan(world_.in).creates.size(), 2u);
 }
 
 TEST_F(ProvisioningTest, AnAutoscalerThatIsSilentIsNotWaitedForForEver) {
@@ -283,7 +277,7 @@ TEST_F(ProvisioningTest, WhereItsNodesDoNotComeAnotherOneIsMade) {
   world_.in.job.status.times_given_back = 1;
   world_.in.job.status.last_given_back_time = api::FormatTime(kNow);
   Decision decision = Plan(world_.in);
-  EXPECT_THAT(decision.admits, IsEmpty());
+  EXPECT_THAT(decision.creates, IsEmpty());
   EXPECT_THAT(Scheduled(decision).message, HasSubstr("too few nodes in time"));
   world_.in.now = kNow + seconds(60);
   decision = Plan(world_.in);
@@ -309,7 +303,7 @@ TEST(ProvisioningOfAJobThatTrains, AsksForWhatItLacksAndForNoGrowth) {
   World world = World::Training(3);
   world.in.job.spec.elastic_policy.min_replicas = 3;
   world.in.requests = provisioning::Requests{.class_name = kClass, .digest = "d"};
-  world.Remove(2).Pending(2).Pod(2).gated = true;
+  world.Remove(2);
   world.in.gang_fit = scheduler::GangFit{.calls_for_nodes = true};
   Decision decision = Plan(world.in);
   ASSERT_TRUE(decision.request);
@@ -321,12 +315,11 @@ TEST(ProvisioningOfAJobThatTrains, AsksForWhatItLacksAndForNoGrowth) {
 
 TEST(ProvisioningOff, WithoutRequestsPodsStandPendingAsBefore) {
   World world(1);
-  world.Pending(0).Pod(0).gated = true;
   world.in.gang_fit = scheduler::GangFit{.calls_for_nodes = true};
   const Decision decision = Plan(world.in);
-  ASSERT_EQ(decision.admits.size(), 1u);
-  EXPECT_TRUE(decision.admits[0].calls_for_nodes);
-  EXPECT_EQ(decision.admits[0].booking, nullptr);
+  ASSERT_EQ(decision.creates.size(), 1u);
+  EXPECT_TRUE(decision.creates[0].calls_for_nodes);
+  EXPECT_EQ(decision.creates[0].booking, nullptr);
   EXPECT_FALSE(decision.request);
 }
 

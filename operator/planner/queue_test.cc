@@ -77,7 +77,6 @@ TEST_F(QueueTest, WhatIsAdmittedBoundsTheSizeAndReachesEachPod) {
   const Decision decision = Plan(in_);
   ASSERT_EQ(decision.creates.size(), 3u);
   for (const PodCreate& create : decision.creates) {
-    EXPECT_TRUE(create.granted) << "no gate";
     EXPECT_EQ(create.of_queue, in_.queue->changes);
   }
   EXPECT_THAT(decision.status.Find("Scheduled")->message, HasSubstr("queue gpus: words"));

@@ -294,9 +294,8 @@ QuorumRecovery EvaluateRecovery(const Snapshot& in) {
     uids.push_back(voter.uid);
     if (reported) reports.push_back(&*sidecar->report);
   }
-  const auto min = static_cast<std::uint32_t>(in.job.spec.elastic_policy.min_replicas);
   const membership::RecoveryResult result =
-      membership::RecoverFromQuorumLoss(in.lineage, uids, reports, min);
+      membership::RecoverFromQuorumLoss(in.lineage, uids, reports, SizesOf(in));
   for (const Voter& voter : voters) {
     if (!Contains(result.silent, voter.uid)) continue;
     out.waits.push_back(voter.text);

@@ -161,8 +161,7 @@ void RemoveEnded(const Snapshot& in, DecisionDraft& out) {
   }
 }
 
-// Creates all missing pods at once. Those that find no room wait for it, gated or Pending, while
-// the others train (gang.cc bounds how often a job grows because capacity appeared).
+// Wants all missing pods at once. gang.cc keeps back those that find no room.
 void Grow(const Snapshot& in, const JobState& state, const PodSets& pods, DecisionDraft& out) {
   // The changes that the queue's flavours require for new pods are unknown.
   if (in.queue && in.queue->changes == nullptr) return;
@@ -216,6 +215,7 @@ void Size(const Snapshot& in, const JobState& state, PodSets& pods, WaitReasons&
   FreeKeptOff(in, pods, out);
   DrainWarned(in, state, pods, out);
   OfferPods(in, pods, out);
+  for (const PodFacts* pod : pods.gated) out.deletes.push_back({pod->name, pod->uid, "Gated"});
   RemoveEnded(in, out);
   Grow(in, state, pods, out);
 }

@@ -52,7 +52,7 @@ struct PodFacts {
   PodPhase phase = PodPhase::kPending;
   bool scheduled = false;
   bool deleting = false;
-  bool gated = false;           // it has our scheduling gate
+  bool gated = false;           // an earlier operator has made it with our scheduling gate
   bool grouped = false;         // it is in a Kubernetes PodGroup
   bool all_terminated = false;  // the kubelet has reported every container as terminated
   // The pod can never again send, store or compute anything (docs/proof-of-death.md). Only this
@@ -61,11 +61,10 @@ struct PodFacts {
   bool proven_dead = false;
   std::string proof;  // the proof, for people; empty: none
   Time created;
-  std::optional<Time> admitted_at;  // annotation ringmaster.dev/admitted: when its gate was removed
-  std::string made_from;            // annotation ringmaster.dev/made-from; empty: not known
-  std::string topology;             // annotation ringmaster.dev/topology
-  bool calls_for_nodes = false;     // annotation ringmaster.dev/calls-for-nodes
-  std::string consumes;             // the ProvisioningRequest that has booked its capacity
+  std::string made_from;         // annotation ringmaster.dev/made-from; empty: not known
+  std::string topology;          // annotation ringmaster.dev/topology
+  bool calls_for_nodes = false;  // annotation ringmaster.dev/calls-for-nodes
+  std::string consumes;          // the ProvisioningRequest that has booked its capacity
   // Annotations that the operator has set so that autoscalers don't move the pod.
   std::vector<std::string> shields;
   std::optional<Time> running_since;        // of the worker container
@@ -145,6 +144,12 @@ struct SidecarFacts : job::Registration {
   std::optional<Time> step_awaited_since;
 };
 
+// The newest view of which a sidecar has told the epoch: it is the one that it has installed.
+struct ToldView {
+  membership::Epoch epoch = 0;  // 0: none
+  Time since;                   // when this operator first heard of it
+};
+
 class SnapshotIndex;
 
 struct Snapshot {
@@ -157,6 +162,8 @@ struct Snapshot {
   std::vector<SidecarFacts> sidecars;
   std::vector<job::WorkerExit> exits;  // exits that the status doesn't count yet
   membership::ViewPtr view;  // the newest known one, from the record or a sidecar; null: none
+  // Newer than `view` if its coordinator has not reported it.
+  ToldView told_view;
   // When this operator first saw `view`.
   Time view_since;
   // When this operator first saw the job, if another operator has begun it; else long ago. Sidecars
@@ -168,8 +175,8 @@ struct Snapshot {
   std::vector<job::Rebuild> rebuilds;  // the newest known figures for each epoch, by epoch
   // What the job's Kueue queue allows it; absent: it is in no queue.
   std::optional<kueue::QueueState> queue;
-  // How many of the waiting pods would find a node at the same time; absent: free capacity is not
-  // tracked.
+  // How many of the pods to be created would find a node at the same time; absent: free capacity is
+  // not tracked.
   std::optional<scheduler::GangFit> gang_fit;
   // How long pods may stand Pending for nodes that an autoscaler makes; absent: there is no
   // autoscaler.

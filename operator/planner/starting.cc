@@ -85,7 +85,7 @@ void SetScheduled(const Snapshot& in, const JobState& state, const PodSets& pods
   if (!waiting.empty()) message += "; " + waiting.Text();
   if (!why.for_nodes.empty()) message += "; " + why.for_nodes;
   if (!why.no_nodes.empty()) message += "; " + why.no_nodes;
-  if (!why.gated_why.empty()) message += "; " + why.gated_why;
+  if (!why.kept_why.empty()) message += "; " + why.kept_why;
   if (!why.leavers.empty()) message += "; " + why.leavers;
   if (const std::string fewer = FewerByQueue(in); !fewer.empty()) message += "; " + fewer;
   if (reason == "Preempting" && IsNews(in, "Scheduled", reason)) {

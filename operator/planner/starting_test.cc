@@ -173,10 +173,6 @@ TEST(StartingTest, PodsThatNoNodeTakesAreAnEventOnce) {
 TEST(StartingTest, AGangThatFindsNoRoomIsAnEventOnce) {
   World world(2);
   world.in.job.spec.elastic_policy.min_replicas = 2;
-  world.Pending(0);
-  world.Pod(0).gated = true;
-  world.Pending(1);
-  world.Pod(1).gated = true;
   world.in.gang_fit =
       scheduler::GangFit{0, "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."};
   const Decision first = Plan(world.in);

@@ -95,10 +95,17 @@ void SetRunning(const Snapshot& in, const JobState& state, const PodSets& pods, 
   if (view == nullptr) return SetBeginning(in, state, pods, out);
   const std::string size = fmt::format("{} and {} in epoch {}", Plural(view->pods.size(), "pod"),
                                        Plural(view->ranks.size(), "rank"), EpochText(view->epoch));
+  const std::size_t smaller = GoesOnWith(in);
+  if (smaller > 0) {
+    return SetCondition(in, out, "Running", false, "Resizing",
+                        fmt::format("{} are held at the step boundary: {} of the pods go on, as "
+                                    "allowedSizes says",
+                                    size, smaller));
+  }
   if (!view->train) {
     return SetHeld(in, out,
-                   fmt::format("{} are held at the step boundary: minReplicas is {}", size,
-                               in.job.spec.elastic_policy.min_replicas));
+                   fmt::format("{} are held at the step boundary: {} is {}", size, LeastName(in),
+                               LeastTogether(in)));
   }
   SetCondition(in, out, "Running", true, "Training", size);
 }

@@ -11,6 +11,9 @@ inline constexpr std::chrono::seconds kSettle{3};
 // A pod that ended with 0: how long its sidecar's word that all ranks agreed to end may take.
 inline constexpr std::chrono::seconds kFinishGrace{10};
 
+// For so long a view's coordinator may take to report it, before other sidecars are asked for it.
+inline constexpr std::chrono::seconds kCoordinatorReports{1};
+
 // So long an operator that has taken a job over waits for sidecars before their silence means
 // anything: they may need 10 s to notice that the former one is gone, and some more to find it.
 inline constexpr std::chrono::seconds kSidecarsReturn{20};

@@ -155,6 +155,21 @@ void WriteAddresses(const Snapshot& in, DecisionDraft& out) {
 
 }  // namespace
 
+membership::Sizes SizesOf(const Snapshot& in) {
+  const api::ElasticPolicy& elastic = in.job.spec.elastic_policy;
+  membership::Sizes sizes{static_cast<std::uint32_t>(elastic.min_replicas), {}};
+  for (const int pods : elastic.allowed_sizes) {
+    sizes.allowed.push_back(static_cast<std::uint32_t>(pods));
+  }
+  std::sort(sizes.allowed.begin(), sizes.allowed.end());
+  return sizes;
+}
+
+std::size_t GoesOnWith(const Snapshot& in) {
+  if (in.view == nullptr || in.view->train) return 0;
+  return SizesOf(in).ShrinksTo(in.view->pods.size());
+}
+
 membership::ViewPtr BootstrapOf(const Snapshot& in, const JobState& state, const PodSets& pods,
                                 DecisionDraft& out, std::uint64_t lineage) {
   const bool again = lineage > 1;
@@ -183,7 +198,7 @@ membership::ViewPtr BootstrapOf(const Snapshot& in, const JobState& state, const
 
 void MakeView(const Snapshot& in, const JobState& state, const PodSets& pods, DecisionDraft& out) {
   // Once a first view may have been written, no second one is made: pods may train in the first.
-  const bool begun = in.job.status.epoch != 0 || in.lineage != 0;
+  const bool begun = in.job.status.epoch != 0 || in.lineage != 0 || in.told_view.epoch != 0;
   if (state.finishing || in.view != nullptr || begun) return;
   out.first_view = BootstrapOf(in, state, pods, out, 1);
 }
@@ -209,13 +224,12 @@ void NotifySidecars(const Snapshot& in, const JobState& state, const PodSets& po
                     DecisionDraft& out) {
   Notices notices(in, out);
   WriteAddresses(in, out);
-  const int min = in.job.spec.elastic_policy.min_replicas;
-  notices.All(
-      TargetNotice{static_cast<std::uint32_t>(min), static_cast<std::uint32_t>(state.wanted)});
+  notices.All(TargetNotice{SizesOf(in), static_cast<std::uint32_t>(state.wanted)});
   if (state.finishing) return notices.All(FinishNotice{"all ranks agreed to end"});
   NotifyView(in, notices);
   NotifyDrains(in, pods, notices);
   NotifyGone(in, notices);
+  AskForView(in, out);
 }
 
 }  // namespace ringmaster::planner

@@ -154,7 +154,7 @@ TEST(NotifyTargetTest, SaysHowManyThereMayBe) {
   world.in.job.spec.elastic_policy.min_replicas = 2;
   world.in.job.spec.elastic_policy.max_replicas = 7;
   const TargetNotice target = Notices<TargetNotice>(Plan(world.in)).at(0);
-  EXPECT_EQ(target, (TargetNotice{.min_pods = 2, .expected_pods = 2}));
+  EXPECT_EQ(target, (TargetNotice{.sizes = {.least = 2, .allowed = {}}, .expected_pods = 2}));
 }
 
 TEST(AddressTest, OnlyASidecarThatIsThereIsWrittenDown) {

@@ -11,7 +11,7 @@ namespace ringmaster::planner {
 // Written by size and admission.
 struct WaitReasons {
   std::string preempted;     // which pods have just been asked to leave for whom; empty: none
-  std::string gated_why;     // why gated pods stay so; empty: none does
+  std::string kept_why;      // why pods are not created yet; empty: none is kept back
   std::string leavers;       // who makes room for it, for people; empty: nobody
   bool no_capacity = false;  // the nodes have no capacity left, that is
   std::string for_nodes;     // how an autoscaler is asked for nodes; empty: it is not

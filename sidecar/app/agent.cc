@@ -134,7 +134,7 @@ void Agent::Start() {
     if (view->FindPod(self_.uid) >= 0) handover_.Entered(*view, /*begins=*/false, now);
     // This pod may be the only one that can tell the view to an operator that finds no record, even
     // if it has begun to leave the view and hands it out to no other pod any more.
-    reports_.View(*view, nullptr, 0);
+    reports_.View(view, nullptr, 0);
   }
   if (options_.operator_target.empty()) table_.orders().SettleWelcome();
   membership_.Feed(membership::Started{});
@@ -181,7 +181,7 @@ void Agent::Install(const ViewPtr& view) {
   peers_.EnterView(*view);
   const job::Rebuild* rebuild =
       history_.Installed(before.get(), *view, now, outputs_.clock.unix_ms());
-  reports_.View(*view, rebuild, history_.progress().Step(table_.processes().all()));
+  reports_.View(view, rebuild, history_.progress().Step(table_.processes().all()));
   if (listed) handover_.Entered(*view, IsFirst(*view), now);
 }
 

@@ -137,7 +137,7 @@ TEST_F(AgentTest, NothingLeavesWhenTheStateCannotBeStored) {
 
 TEST_F(AgentTest, SigtermBeforeTheFirstViewLetsTheWorkersGo) {
   StartWorker();
-  agent_->orders().OnTarget(1, 0);
+  agent_->orders().OnTarget({}, 0);
   Advance(milliseconds(200));
   agent_->Terminate();
   EXPECT_TRUE(Logged("finish"));

@@ -60,7 +60,7 @@ struct OperatorOutputs {
   std::function<void(bool ready, const std::vector<uint32_t>& missing,
                      const std::string& candidate)>
       report_readiness;
-  std::function<void(const std::string& view, const std::string& rebuild, uint64_t step)>
+  std::function<void(const membership::ViewPtr& view, const std::string& rebuild, uint64_t step)>
       report_view;
   std::function<void(const job::WorkerExit&)> report_exit;
   std::function<void(Epoch)> report_finished;

@@ -404,7 +404,7 @@ TEST(OperatorOrdersTest, HasLookedShortlyAfterItsTargetOrLongAfterItAccepted) {
                           &parts.reports);
   OperatorOrders target = accepted;
   accepted.OnAccepted();
-  target.OnTarget(1, 0);
+  target.OnTarget({}, 0);
   parts.now += milliseconds(100);
   EXPECT_TRUE(target.HasLooked());
   EXPECT_FALSE(accepted.HasLooked());

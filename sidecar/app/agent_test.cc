@@ -24,7 +24,7 @@ TEST_F(AgentTest, WelcomesFoundersOnlyWhenTheOperatorHasLooked) {
   agent_->orders().OnAccepted();
   Advance(milliseconds(500));
   EXPECT_FALSE(Logged("welcome"));
-  agent_->orders().OnTarget(1, 0);
+  agent_->orders().OnTarget({}, 0);
   Advance(milliseconds(200));
   EXPECT_TRUE(Logged("welcome"));
 }

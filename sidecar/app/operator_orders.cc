@@ -60,9 +60,9 @@ void OperatorOrders::OnDrain(const std::vector<std::string>& pods, const std::st
   departure_->Drain(pods, reason, deadline);
 }
 
-void OperatorOrders::OnTarget(uint32_t min_pods, uint32_t expected_pods) {
+void OperatorOrders::OnTarget(membership::Sizes sizes, uint32_t expected_pods) {
   if (!target_at_) target_at_ = clock_.now();
-  membership_->Feed(membership::TargetChanged{min_pods, expected_pods});
+  membership_->Feed(membership::TargetChanged{std::move(sizes), expected_pods});
 }
 
 void OperatorOrders::OnFinish(const std::string& reason) { departure_->FinishByOperator(reason); }

@@ -26,7 +26,7 @@ class OperatorOrders {
   void OnViewDecided(const std::string& view);
   void OnDrain(const std::vector<std::string>& pods, const std::string& reason,
                int64_t deadline_unix_ms, std::optional<int64_t> left_ms = std::nullopt);
-  void OnTarget(uint32_t min_pods, uint32_t expected_pods);
+  void OnTarget(membership::Sizes sizes, uint32_t expected_pods);
   void OnFinish(const std::string& reason);
   void OnRecover(uint64_t lineage, bool fresh_workers);
   // Of workers that have been in a view, one may have been away when they were to be ended, or the

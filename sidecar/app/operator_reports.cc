@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "common/membership/message_json.h"
-#include "common/membership/view_json.h"
 
 namespace ringmaster::app {
 namespace {
@@ -69,10 +68,9 @@ void OperatorReports::StepAwaited(bool awaited, bool connected, SteadyTime now) 
   outputs_.report_step_awaited(std::chrono::duration_cast<milliseconds>(now - *awaited_since_));
 }
 
-void OperatorReports::View(const membership::View& view, const job::Rebuild* rebuild,
+void OperatorReports::View(const membership::ViewPtr& view, const job::Rebuild* rebuild,
                            uint64_t step) const {
-  outputs_.report_view(membership::EncodeView(view),
-                       rebuild != nullptr ? job::ToJson(*rebuild).dump() : "", step);
+  outputs_.report_view(view, rebuild != nullptr ? job::ToJson(*rebuild).dump() : "", step);
 }
 
 }  // namespace ringmaster::app

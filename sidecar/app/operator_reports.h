@@ -41,7 +41,7 @@ class OperatorReports {
   }
 
   // `rebuild`: null where the view is the first.
-  void View(const membership::View& view, const job::Rebuild* rebuild, uint64_t step) const;
+  void View(const membership::ViewPtr& view, const job::Rebuild* rebuild, uint64_t step) const;
   void Exit(const job::WorkerExit& exit) const { outputs_.report_exit(exit); }
   void Finished(Epoch epoch) const { outputs_.report_finished(epoch); }
   void Recovery(const membership::RecoveryReport& report) const {

@@ -63,7 +63,7 @@ void PeerMonitor::OnMessage(const std::string& body, const std::string& from,
 
 bool PeerMonitor::TakeChange(const std::string& change, membership::Message* message) {
   changes_.Know(membership_->member().current());
-  message->value = changes_.Decode(change);
+  message->value = changes_.Decode(change, message->from);
   if (message->value) return true;
   // Whoever decides a view knows it; of other messages the sender is in the view that they are
   // about. This member has a view before or after that one.

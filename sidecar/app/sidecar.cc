@@ -275,8 +275,8 @@ class SidecarImpl final : public Sidecar {
     callbacks.on_pod_gone = [this](const std::string& pod, const std::string& reason) {
       Do([&] { agent_->peers().OnSuspect(pod, reason); });
     };
-    callbacks.on_target = [this](uint32_t min_pods, uint32_t expected) {
-      Do([&] { agent_->orders().OnTarget(min_pods, expected); });
+    callbacks.on_target = [this](const membership::Sizes& sizes, uint32_t expected) {
+      Do([&] { agent_->orders().OnTarget(sizes, expected); });
     };
     callbacks.on_finish = [this](const std::string& reason) {
       Do([&] { agent_->orders().OnFinish(reason); });
@@ -287,7 +287,7 @@ class SidecarImpl final : public Sidecar {
     operator_ =
         rendezvous::OperatorClient::Create(loop_, options_.operator_target, options_.tls_dir,
                                            std::move(registration), std::move(callbacks));
-    if (!view_before_operator_.empty()) operator_->ReportView(view_before_operator_, "", 0);
+    if (view_before_operator_ != nullptr) operator_->ReportView(view_before_operator_, "", 0);
   }
 
   AgentOutputs Outputs();
@@ -348,7 +348,8 @@ class SidecarImpl final : public Sidecar {
   std::unique_ptr<health::HttpServer> http_;
   std::unique_ptr<link_server::LinkServer> link_;
   std::unique_ptr<rendezvous::OperatorClient> operator_;
-  std::string view_before_operator_;  // of the stored state, reported before there was a client
+  membership::ViewPtr
+      view_before_operator_;  // of the stored state, reported before there was a client
 };
 
 // Without an operator there is nobody to tell: all of these do nothing then.
@@ -365,7 +366,8 @@ OperatorOutputs SidecarImpl::OperatorLink() {
                                     const std::string& candidate) {
     if (operator_ != nullptr) operator_->SetReadiness({ready, missing, candidate});
   };
-  outputs.report_view = [this](const std::string& view, const std::string& rebuild, uint64_t step) {
+  outputs.report_view = [this](const membership::ViewPtr& view, const std::string& rebuild,
+                               uint64_t step) {
     if (operator_ != nullptr) return operator_->ReportView(view, rebuild, step);
     view_before_operator_ = view;
   };

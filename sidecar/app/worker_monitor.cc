@@ -65,7 +65,7 @@ void WorkerMonitor::OnRebuilt(const job::Rebuild& figures) {
   const job::Rebuild* rebuild = parts_.history->Rebuilt(figures);
   const ViewPtr& installed = parts_.membership->installed();
   if (rebuild == nullptr || installed == nullptr || installed->epoch != figures.epoch) return;
-  parts_.reports->View(*installed, rebuild,
+  parts_.reports->View(installed, rebuild,
                        parts_.history->progress().Step(parts_.table->processes().all()));
 }
 

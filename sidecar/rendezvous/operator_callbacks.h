@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "common/membership/sizes.h"
+
 namespace ringmaster::rendezvous {
 
 struct ReadinessInfo {
@@ -23,7 +25,7 @@ struct OperatorCallbacks {
                      int64_t deadline_unix_ms, std::optional<int64_t> left_ms)>
       on_drain;
   std::function<void(const std::string& pod_uid, const std::string& reason)> on_pod_gone;
-  std::function<void(uint32_t min_pods, uint32_t expected_pods)> on_target;
+  std::function<void(const membership::Sizes& sizes, uint32_t expected_pods)> on_target;
   std::function<void(const std::string& reason)> on_finish;
   std::function<void(uint64_t lineage, bool fresh_workers)> on_recover;
 };

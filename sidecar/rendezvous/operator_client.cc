@@ -51,8 +51,8 @@ class GrpcOperatorClient final : public OperatorClient {
 
   void SetEpoch(uint64_t epoch) override { session_.SetEpoch(epoch); }
   void SetReadiness(const ReadinessInfo& readiness) override { session_.SetReadiness(readiness); }
-  void ReportView(const std::string& view, const std::string& rebuild, uint64_t step) override {
-    session_.ReportView(view, rebuild, step);
+  void ReportView(membership::ViewPtr view, const std::string& rebuild, uint64_t step) override {
+    session_.ReportView(std::move(view), rebuild, step);
   }
   void ReportWorkerExit(const job::WorkerExit& exit) override { session_.ReportWorkerExit(exit); }
   void ReportFinished(uint64_t epoch) override { session_.ReportFinished(epoch); }

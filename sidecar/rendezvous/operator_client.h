@@ -16,6 +16,7 @@
 #include "common/job/registration.h"
 #include "common/job/stall.h"
 #include "common/job/worker_exit.h"
+#include "common/membership/view.h"
 #include "sidecar/rendezvous/operator_callbacks.h"
 
 namespace asio {
@@ -36,7 +37,8 @@ class OperatorClient {
 
   virtual void SetEpoch(uint64_t epoch) = 0;  // for the registration of the next stream
   virtual void SetReadiness(const ReadinessInfo& readiness) = 0;
-  virtual void ReportView(const std::string& view_json, const std::string& rebuild_json,
+  // `view`: null where only the rebuild is reported.
+  virtual void ReportView(membership::ViewPtr view, const std::string& rebuild_json,
                           uint64_t step) = 0;
   virtual void ReportWorkerExit(const job::WorkerExit& exit) = 0;
   virtual void ReportFinished(uint64_t epoch) = 0;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/job/facts_proto.h"
+#include "common/membership/view_json.h"
 
 namespace ringmaster::rendezvous {
 namespace {
@@ -15,6 +16,13 @@ using std::chrono::milliseconds;
 constexpr size_t kMaxCarried = 1000;
 constexpr size_t kMaxMissed = 64;
 constexpr size_t kMaxTold = 32;
+
+membership::Sizes SizesIn(const v1::Target& target) {
+  membership::Sizes sizes{target.min_pods(),
+                          {target.allowed_pods().begin(), target.allowed_pods().end()}};
+  std::sort(sizes.allowed.begin(), sizes.allowed.end());
+  return sizes;
+}
 
 }  // namespace
 
@@ -28,18 +36,42 @@ void OperatorSession::SetReadiness(const ReadinessInfo& info) {
   Report(report);
 }
 
-void OperatorSession::ReportView(const std::string& view, const std::string& rebuild,
+void OperatorSession::ReportView(membership::ViewPtr view, const std::string& rebuild,
                                  uint64_t step) {
-  v1::SidecarReport report;
-  report.mutable_view()->set_view(view);
-  report.mutable_view()->set_rebuild(rebuild);
-  report.mutable_view()->set_step(step);
   // Steps may have been lost in a rebuild that no operator has heard of: it is not forgotten for
   // the next one.
   if (!connected_ && view_) missed_.push_back(*view_);
   if (missed_.size() > kMaxMissed) missed_.pop_front();
-  view_ = report;
-  Report(report);
+  view_ = {std::move(view), rebuild, step};
+  // What kind of operator listens is known from its first notice on.
+  if (connected_) Report(ReportOf(*view_));
+}
+
+v1::SidecarReport OperatorSession::WholeReportOf(const ReportedView& reported) {
+  v1::SidecarReport report;
+  v1::ViewReport* view = report.mutable_view();
+  if (reported.view != nullptr) view->set_view(membership::EncodeView(*reported.view));
+  view->set_epoch(membership::EpochOf(reported.view));
+  view->set_rebuild(reported.rebuild);
+  view->set_step(reported.step);
+  return report;
+}
+
+v1::SidecarReport OperatorSession::ReportOf(const ReportedView& reported) const {
+  const membership::ViewPtr& view = reported.view;
+  const bool whole =
+      !operator_asks_ || view == nullptr || view->coordinator == registration_.pod_uid;
+  if (whole) return WholeReportOf(reported);
+  v1::SidecarReport report;
+  report.mutable_view()->set_epoch(view->epoch);
+  report.mutable_view()->set_rebuild(reported.rebuild);
+  report.mutable_view()->set_step(reported.step);
+  return report;
+}
+
+void OperatorSession::TellViews() {
+  for (const ReportedView& missed : std::exchange(missed_, {})) Report(ReportOf(missed));
+  if (view_ && !forgets_.view) Report(ReportOf(*view_));
 }
 
 void OperatorSession::ReportWorkerExit(const job::WorkerExit& exit) {
@@ -94,9 +126,7 @@ void OperatorSession::Begin(ReportSink* stream) {
   *registration.mutable_registration() = job::ToProto(registration_);
   stream->Send({registration, false});
   TellEarlierExits();
-  for (const v1::SidecarReport& report : missed_) stream->Send({report, false});
   if (readiness_ && !forgets_.readiness) stream->Send({*readiness_, false});
-  if (view_ && !forgets_.view) stream->Send({*view_, false});
   if (finished_) stream->Send({*finished_, false});
   for (const QueuedReport& queued : std::exchange(carried_, {})) {
     if (!SendExit(queued)) carried_.push_back(queued);
@@ -133,11 +163,14 @@ milliseconds OperatorSession::End(std::vector<QueuedReport> unsent) {
 
 void OperatorSession::OnNotice(const v1::OperatorNotice& notice) {
   backoff_ = kFirstBackoff;
-  if (!std::exchange(connected_, true)) {
-    missed_.clear();  // this stream began with them, or was told at once
-    callbacks_.on_connection(true);
-  }
+  if (!std::exchange(connected_, true)) OnFirstNotice(notice);
   Dispatch(notice);
+}
+
+void OperatorSession::OnFirstNotice(const v1::OperatorNotice& notice) {
+  operator_asks_ = notice.accepted().asks_for_views();
+  TellViews();
+  callbacks_.on_connection(true);
 }
 
 void OperatorSession::Dispatch(const v1::OperatorNotice& notice) {
@@ -154,11 +187,14 @@ void OperatorSession::Dispatch(const v1::OperatorNotice& notice) {
     case v1::OperatorNotice::kPodGone:
       return callbacks_.on_pod_gone(notice.pod_gone().pod_uid(), notice.pod_gone().reason());
     case v1::OperatorNotice::kTarget:
-      return callbacks_.on_target(notice.target().min_pods(), notice.target().expected_pods());
+      return callbacks_.on_target(SizesIn(notice.target()), notice.target().expected_pods());
     case v1::OperatorNotice::kFinish:
       return callbacks_.on_finish(notice.finish().reason());
     case v1::OperatorNotice::kRecover:
       return callbacks_.on_recover(notice.recover().lineage(), notice.recover().fresh_workers());
+    case v1::OperatorNotice::kViewWanted:
+      if (view_ && view_->view != nullptr) Report(WholeReportOf(*view_));
+      return;
     case v1::OperatorNotice::kAccepted:
       return callbacks_.on_accepted();
     case v1::OperatorNotice::KIND_NOT_SET:

@@ -19,6 +19,7 @@
 #include "common/job/registration.h"
 #include "common/job/stall.h"
 #include "common/job/worker_exit.h"
+#include "common/membership/view.h"
 #include "operator.pb.h"
 #include "sidecar/rendezvous/operator_callbacks.h"
 
@@ -58,7 +59,7 @@ class OperatorSession {
   // What OperatorClient has, too.
   void SetEpoch(uint64_t epoch) { registration_.epoch = epoch; }
   void SetReadiness(const ReadinessInfo& readiness);
-  void ReportView(const std::string& view_json, const std::string& rebuild_json, uint64_t step);
+  void ReportView(membership::ViewPtr view, const std::string& rebuild_json, uint64_t step);
   void ReportWorkerExit(const job::WorkerExit& exit);
   void ReportFinished(uint64_t epoch);
   void ReportHealth(bool able, std::chrono::milliseconds unable);
@@ -76,7 +77,18 @@ class OperatorSession {
   void Stop() { stream_ = nullptr; }
 
  private:
+  struct ReportedView {
+    membership::ViewPtr view;  // null: only the rebuild is reported
+    std::string rebuild;
+    uint64_t step = 0;
+  };
+
   void Report(const v1::SidecarReport& report);
+  // The whole view where the operator may have it from nobody else, else its epoch.
+  v1::SidecarReport ReportOf(const ReportedView& reported) const;
+  static v1::SidecarReport WholeReportOf(const ReportedView& reported);
+  void TellViews();
+  void OnFirstNotice(const v1::OperatorNotice& notice);
   // False: there is no stream that takes it.
   bool SendExit(const QueuedReport& exit);
   void TellEarlierExits();
@@ -88,13 +100,15 @@ class OperatorSession {
   const OperatorCallbacks callbacks_;
   const Forgets forgets_;
   ReportSink* stream_ = nullptr;  // null: none
-  std::optional<v1::SidecarReport> readiness_, view_, finished_;
-  std::deque<v1::SidecarReport> missed_;  // about views before `view_`
-  std::deque<QueuedReport> carried_;      // exits that no stream has taken
+  std::optional<v1::SidecarReport> readiness_, finished_;
+  std::optional<ReportedView> view_;
+  std::deque<ReportedView> missed_;   // about views before `view_`
+  std::deque<QueuedReport> carried_;  // exits that no stream has taken
   // The newest exits that a stream has taken. Who heard of them may not have counted them.
   std::deque<v1::WorkerExit> told_;
   std::chrono::milliseconds backoff_ = kFirstBackoff;
   bool connected_ = false;
+  bool operator_asks_ = false;  // for views that it lacks
 };
 
 }  // namespace ringmaster::rendezvous

@@ -30,7 +30,8 @@ class FakeStream : public ReportSink {
       case v1::SidecarReport::kReadiness:
         return report.readiness().ready() ? "ready" : "not ready";
       case v1::SidecarReport::kView:
-        return "view " + report.view().view();
+        return (report.view().view().empty() ? "epoch " : "view ") +
+               std::to_string(report.view().epoch());
       case v1::SidecarReport::kWorkerExit:
         return "exit " + std::to_string(report.worker_exit().exit_code());
       case v1::SidecarReport::kEarlierExits: {
@@ -74,10 +75,22 @@ class OperatorSessionTest : public testing::Test {
     registration.epoch = 7;
     return registration;
   }
-  static v1::OperatorNotice Accepted() {
+  // Of an operator of today, or of an earlier version.
+  static v1::OperatorNotice Accepted(bool asks_for_views = true) {
     v1::OperatorNotice notice;
-    notice.mutable_accepted();
+    notice.mutable_accepted()->set_asks_for_views(asks_for_views);
     return notice;
+  }
+  static v1::OperatorNotice ViewWanted(uint64_t epoch) {
+    v1::OperatorNotice notice;
+    notice.mutable_view_wanted()->set_epoch(epoch);
+    return notice;
+  }
+  static membership::ViewPtr View(uint64_t epoch, const std::string& coordinator = "u1") {
+    membership::View view;
+    view.epoch = epoch;
+    view.coordinator = coordinator;
+    return std::make_shared<const membership::View>(std::move(view));
   }
   static job::WorkerExit ExitWith(int code) {
     job::WorkerExit exit;
@@ -96,15 +109,16 @@ TEST_F(OperatorSessionTest, EveryStreamIsToldWhatEveryOperatorHasToKnow) {
   session_.OnNotice(Accepted());
   session_.SetReadiness({false, {0}, ""});
   session_.SetReadiness({true, {}, ""});
-  session_.ReportView("a", "", 0);
-  session_.ReportView("b", "", 0);
+  session_.ReportView(View(8), "", 0);
+  session_.ReportView(View(9), "", 0);
   session_.ReportHealth(true, milliseconds(0));
   session_.ReportFinished(9);
   EXPECT_EQ(first.said.back(), "finished 9");
   session_.SetEpoch(8);
   session_.End({});
   session_.Begin(&second);
-  EXPECT_THAT(second.said, ElementsAre("pod u1 at 8", "ready", "view b", "finished 9"))
+  session_.OnNotice(Accepted());
+  EXPECT_THAT(second.said, ElementsAre("pod u1 at 8", "ready", "finished 9", "view 9"))
       << "the newest of each, and not what only the first asked for";
 }
 
@@ -124,18 +138,56 @@ TEST_F(OperatorSessionTest, OfADrainTheTimeThatIsLeftIsHandedOnIfTheOperatorSays
 }
 
 TEST_F(OperatorSessionTest, ViewsOfWhichNoOperatorHasHeardAreToldInOrder) {
-  session_.ReportView("a", "", 0);
-  session_.ReportView("b", "", 0);
+  session_.ReportView(View(1), "", 0);
+  session_.ReportView(View(2), "", 0);
   FakeStream broken, stream, later;
   session_.Begin(&broken);
   session_.End({});  // nobody has answered: who knows what has arrived
-  session_.ReportView("c", "", 0);
+  session_.ReportView(View(3), "", 0);
   session_.Begin(&stream);
-  EXPECT_THAT(stream.said, ElementsAre("pod u1 at 7", "view a", "view b", "view c"));
+  EXPECT_THAT(stream.said, ElementsAre("pod u1 at 7")) << "who listens is not known yet";
+  session_.ReportView(View(4), "", 0);
   session_.OnNotice(Accepted());
+  EXPECT_THAT(stream.said, ElementsAre("pod u1 at 7", "view 1", "view 2", "view 3", "view 4"));
   session_.End({});
   session_.Begin(&later);
-  EXPECT_THAT(later.said, ElementsAre("pod u1 at 7", "view c"));
+  session_.OnNotice(Accepted());
+  EXPECT_THAT(later.said, ElementsAre("pod u1 at 7", "view 4"));
+}
+
+TEST_F(OperatorSessionTest, OfAViewOnlyItsCoordinatorReportsMoreThanTheEpoch) {
+  FakeStream stream;
+  session_.Begin(&stream);
+  session_.OnNotice(Accepted());
+  session_.ReportView(View(1, "u1"), "", 0);
+  session_.ReportView(View(2, "u2"), "", 0);
+  session_.ReportView(View(2, "u2"), R"({"epoch": 2})", 0);
+  EXPECT_THAT(stream.said, ElementsAre("pod u1 at 7", "view 1", "epoch 2", "epoch 2"));
+  session_.OnNotice(ViewWanted(2));
+  EXPECT_EQ(stream.said.back(), "view 2") << "the operator asks";
+}
+
+TEST_F(OperatorSessionTest, AnOperatorThatDoesNotAskForViewsGetsAllOfThem) {
+  session_.ReportView(View(2, "u2"), "", 0);
+  FakeStream stream, next;
+  session_.Begin(&stream);
+  session_.OnNotice(Accepted(false));
+  session_.ReportView(View(3, "u2"), "", 0);
+  EXPECT_THAT(stream.said, ElementsAre("pod u1 at 7", "view 2", "view 3"));
+  session_.End({});
+  session_.Begin(&next);
+  session_.OnNotice(Accepted());
+  EXPECT_THAT(next.said, ElementsAre("pod u1 at 7", "epoch 3")) << "the next one may be another";
+}
+
+TEST_F(OperatorSessionTest, WhoHasNoViewCanShowNone) {
+  FakeStream stream;
+  session_.Begin(&stream);
+  session_.OnNotice(Accepted());
+  session_.OnNotice(ViewWanted(2));
+  session_.ReportView(nullptr, R"({"epoch": 2})", 0);
+  session_.OnNotice(ViewWanted(2));
+  EXPECT_THAT(stream.said, ElementsAre("pod u1 at 7", "epoch 0"));
 }
 
 TEST_F(OperatorSessionTest, AnExitArrivesWheneverThereIsAStreamAgain) {
@@ -226,7 +278,7 @@ TEST_F(OperatorSessionTest, AfterTheStopNothingIsSaidToAStreamThatIsGone) {
     session_.Stop();
   }
   session_.ReportWorkerExit(ExitWith(1));
-  session_.ReportView("a", "", 0);
+  session_.ReportView(View(1), "", 0);
   EXPECT_THAT(heard_, IsEmpty());
 }
 

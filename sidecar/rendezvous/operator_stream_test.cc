@@ -40,7 +40,7 @@ std::string Describe(const v1::SidecarReport& report) {
     case v1::SidecarReport::kReadiness:
       return "missing " + std::to_string(report.readiness().missing_slots_size());
     case v1::SidecarReport::kView:
-      return "view " + report.view().view();
+      return "view " + std::to_string(report.view().epoch());
     case v1::SidecarReport::kWorkerExit: {
       const v1::WorkerExit& exit = report.worker_exit();
       return "exit " + std::to_string(exit.incarnation()) + " signal " +
@@ -116,6 +116,11 @@ class OperatorStreamTest : public testing::Test {
     client_->Stop();
     operator_.reset();
   }
+  static membership::ViewPtr View(uint64_t epoch) {
+    membership::View view;
+    view.epoch = epoch;
+    return std::make_shared<const membership::View>(std::move(view));
+  }
   static std::string Registered(int epoch) {
     return "pod a epoch " + std::to_string(epoch) + " boot b http h:1";
   }
@@ -163,8 +168,8 @@ class OperatorStreamTest : public testing::Test {
 TEST_F(OperatorStreamTest, WhatHappenedWhileNobodyListenedIsToldOnceAndInOrder) {
   ASSERT_NO_FATAL_FAILURE(StartOperator());
   client_->SetReadiness({.ready = false, .missing_slots = {1, 2}});
-  client_->ReportView("0", "", 0);
-  client_->ReportView("1", "", 0);
+  client_->ReportView(View(0), "", 0);
+  client_->ReportView(View(1), "", 0);
   client_->ReportHealth(false, std::chrono::milliseconds(7));
   client_->ReportRecovery("r");
   Exit(1);
@@ -173,22 +178,22 @@ TEST_F(OperatorStreamTest, WhatHappenedWhileNobodyListenedIsToldOnceAndInOrder) 
                           "exit 1 signal 9 restarting"));
   ASSERT_NO_FATAL_FAILURE(StopOperator());
   client_->SetEpoch(4);
-  client_->ReportView("2", "", 0);
-  client_->ReportView("3", "", 0);
-  client_->ReportView("4", "", 0);
+  client_->ReportView(View(2), "", 0);
+  client_->ReportView(View(3), "", 0);
+  client_->ReportView(View(4), "", 0);
   Exit(2);
   Exit(3, /*by_us=*/true);
   client_->ReportFinished(4);
   ASSERT_NO_FATAL_FAILURE(StartOperator());
-  EXPECT_THAT(HeardUntil("exit 3 signal 9 restarting by us"),
-              ElementsAre(Registered(4), "earlier exits 1", "view 1", "view 2", "view 3",
-                          "missing 2", "view 4", "finished 4", "exit 2 signal 9 restarting",
-                          "exit 3 signal 9 restarting by us"));
+  EXPECT_THAT(HeardUntil("view 4"),
+              ElementsAre(Registered(4), "earlier exits 1", "missing 2", "finished 4",
+                          "exit 2 signal 9 restarting", "exit 3 signal 9 restarting by us",
+                          "view 1", "view 2", "view 3", "view 4"));
   ASSERT_NO_FATAL_FAILURE(StopOperator());
   ASSERT_NO_FATAL_FAILURE(StartOperator());
   client_->ReportFinished(5);
   EXPECT_THAT(HeardUntil("finished 5"),
-              ElementsAre(Registered(4), "earlier exits 1 2 3", "missing 2", "view 4", "finished 4",
+              ElementsAre(Registered(4), "earlier exits 1 2 3", "missing 2", "finished 4", "view 4",
                           "finished 5"))
       << "what the one before has heard of is over, but for exits, which it may not have counted";
   EXPECT_THAT(connections_, ElementsAre(true, false, true, false, true));
@@ -197,7 +202,7 @@ TEST_F(OperatorStreamTest, WhatHappenedWhileNobodyListenedIsToldOnceAndInOrder) 
 TEST_F(OperatorStreamTest, OfManyViewsThatNobodyHeardOfTheLatestAreTold) {
   ASSERT_NO_FATAL_FAILURE(StartOperator());
   ASSERT_NO_FATAL_FAILURE(StopOperator());
-  for (int view = 1; view <= 100; ++view) client_->ReportView(std::to_string(view), "", 0);
+  for (int view = 1; view <= 100; ++view) client_->ReportView(View(view), "", 0);
   ASSERT_NO_FATAL_FAILURE(StartOperator());
   const Words heard = HeardUntil("view 100");
   ASSERT_EQ(heard.size(), 1u + 64 + 1);

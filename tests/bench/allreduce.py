@@ -8,7 +8,8 @@ from PyPI (`pip install mpich`, `pip install impi-rt impi-devel`). The benchmark
 
 Prints a table in Markdown: median times in microseconds, and ratios (peer / ours: above 1 we are faster). `best mpi` is the fastest of all MPIs
 over shared memory, Open MPI with CMA and without. `limit` is the time that (3n-1)D bytes take at the copy bandwidth of all cores at the same footprint,
-measured in the same run.
+measured in the same run. `engine by mpi` and `engine by cpu` are the engine in ranks that Open MPI's mpirun starts, with RINGMASTER_BACKEND=mpi
+(whose bytes move as in `open mpi`) and =cpu.
 """
 import argparse
 import os
@@ -36,8 +37,8 @@ def run(command, env=None):
     return {int(r[2]): float(r[3]) for r in rows}
 
 
-def open_mpi(binary, ranks, sizes, seconds, *parameters):
-    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+def open_mpi(binary, ranks, sizes, seconds, *parameters, **env):
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **env}
     options = [word for parameter in parameters for word in ["--mca", *parameter.split("=")]]
     return run(["mpirun", "--oversubscribe", "--bind-to", "none", *options, "-np", str(ranks), binary, sizes, seconds], root)
 
@@ -67,6 +68,8 @@ def measure(bin_dir, others, ranks, sizes, seconds):
     for name, (prefix, binary) in others.items():
         found[name] = other_mpi(prefix, binary, ranks, sizes, seconds)
     found["mpi tcp"] = open_mpi(path("allreduce_mpi"), ranks, sizes, seconds, "btl=self,tcp")
+    for backend in ("mpi", "cpu"):
+        found["engine by " + backend] = open_mpi(path("allreduce_launched"), ranks, sizes, seconds, "btl=self,vader", RINGMASTER_BACKEND=backend)
     # Gloo takes 17 ms for the smallest message of 8 ranks: a smaller budget keeps the run short.
     found["gloo"] = run([path("allreduce_gloo"), str(ranks), sizes, str(float(seconds) / 4)])
     copies = run([path("copy_limit"), str(ranks), sizes, seconds])
@@ -88,9 +91,9 @@ def human(size):
 def table(ranks, found, sizes, mpis):
     found["best mpi"] = {size: min(found[name][size] for name in mpis if size in found[name])
                          for size in sizes if any(size in found[name] for name in mpis)}
-    columns = ["in place", "engine", "engine apart", "arena", "tcp", *mpis, "mpi tcp", "gloo", "limit"]
+    columns = ["in place", "engine", "engine apart", "arena", "tcp", *mpis, "mpi tcp", "engine by mpi", "engine by cpu", "gloo", "limit"]
     ratios = [("engine", "in place"), ("engine apart", "in place"), ("best mpi", "in place"), ("best mpi", "arena"), ("mpi tcp", "tcp"), ("gloo", "tcp"),
-              ("limit", "in place")]
+              ("engine by mpi", "engine by cpu"), ("engine by mpi", "open mpi"), ("limit", "in place")]
     print("\n| %d ranks, median us | %s | %s |" % (ranks, " | ".join(columns), " | ".join("%s / %s" % pair for pair in ratios)))
     print("|" + "---|" * (len(columns) + len(ratios) + 1))
     for size in sizes:

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """What the engine costs from Python, in one run, in turns: beside the communicator's own operation, and what a training step pays.
 
-usage: tests/bench/engine_cost.py [--build DIR] [--ranks 2,4,8] [--rounds N] [--seconds S] [--library FILE ...] [PART ...]
+usage: tests/bench/engine_cost.py [--build DIR] [--ranks 2,4,8] [--rounds N] [--seconds S] [--library FILE ...] [--realtime] [PART ...]
 
 Parts (default: all): `forms` (a named allreduce in == out and in != out beside the communicator's operation of the same form), `together` (four buckets of
-16 MiB that are ready together), `sets` (an allreduce in process sets of half the ranks, both at once), `group` (100 tensors of 1 KiB), `memory` (a
-DistributedOptimizer's, over the gradients' bytes), `hidden` (how much of the communication backward does not hide). With several --library (other builds'
-libringmaster.so) each gives a row, and they take turns. Prints Markdown, and the machine's load: figures of a busy machine are no figures.
+16 MiB that are ready together), `sets` (an allreduce in process sets of half the ranks, both at once), `group` (100 tensors of 1 KiB), `prepared` (the same,
+prepared once, beside one tensor of 100 KiB), `memory` (a DistributedOptimizer's, over the gradients' bytes), `hidden` (how much of the communication backward does not hide). With several --library (other builds'
+libringmaster.so) each gives a row, and they take turns. Prints Markdown, and the machine's load: figures of a busy machine are no figures. With --realtime the ranks run before
+all other work (SCHED_RR; as root), as on a machine that does nothing else, as long as each has a core: other programs then get next to nothing while something is measured.
 """
 
 import argparse
@@ -26,7 +27,7 @@ import fake_sidecar  # noqa: E402
 RANKS_PROGRAM = pathlib.Path(__file__).with_name("engine_ranks.py")
 SIZES = [1 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
 PATIENCE = 300
-PARTS = ("forms", "together", "sets", "group", "memory", "hidden")
+PARTS = ("forms", "together", "sets", "group", "prepared", "memory", "hidden")
 
 
 class Ranks:
@@ -128,6 +129,14 @@ def group(jobs, ranks, given):
     listed("%d ranks, 100 tensors of 1 KiB as a group" % ranks, found, "us")
 
 
+def prepared(jobs, ranks, given):
+    for name, job in jobs.items():
+        taken = [job.measure("prepared", size=1024, tensors=100, repeats=100) for _ in range(given.rounds)]
+        least, median, one_least, one_median = (statistics.median(column) for column in zip(*taken))
+        print("| %d ranks, 100 tensors of 1 KiB, prepared | %s | %.1f us (least %.1f); one tensor of 100 KiB in the same run: %.1f us (least %.1f), ratio %.2f |"
+              % (ranks, name, median, least, one_median, one_least, median / one_median), flush=True)
+
+
 def memory(jobs, ranks, given):
     for name in jobs:
         # What is freed goes back to the system at once, or it would be there before the next step begins.
@@ -151,9 +160,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.3, help="for each cell of a round")
     parser.add_argument("--library", type=pathlib.Path, action="append", default=[])
+    parser.add_argument("--realtime", action="store_true")
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []])
     given = parser.parse_args()
     given.build = given.build.resolve()
+    if given.realtime:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))  # what it starts inherits it
     given.libraries = {path.resolve().parent.name + "/" + path.name: path.resolve() for path in given.library} or {"engine": None}
     print("load of the machine at the beginning: %.1f, %d cores" % (os.getloadavg()[0], os.cpu_count()))
     for ranks in [int(text) for text in given.ranks.split(",")]:

@@ -112,13 +112,16 @@ class Coordinator {
   void Give(const Event& event) {
     std::vector<Event> own;
     const double begin = CpuSeconds();
-    std::vector<std::pair<Message, std::string>> sent;
+    struct Sent {
+      Message message;
+      std::string to, change;
+    };
+    std::vector<Sent> sent;
     for (const Action& action : member_.Step(event, now_)) {
       if (const auto* persist = std::get_if<Persist>(&action)) {
         stored_ = EncodeState(persist->state);
       } else if (const auto* send = std::get_if<Send>(&action)) {
-        Encode(*send);
-        sent.emplace_back(send->message, send->to);
+        sent.push_back({send->message, send->to, Encode(*send)});
       } else if (const auto* stop = std::get_if<StopWorkers>(&action)) {
         own.emplace_back(WorkersStopped{stop->epoch});
       } else if (const auto* arm = std::get_if<ArmWorkers>(&action)) {
@@ -126,15 +129,17 @@ class Coordinator {
       }
     }
     cpu_ += CpuSeconds() - begin;
-    for (const auto& [message, to] : sent) Answer(message, to);
+    for (const Sent& one : sent) Answer(one.message, one.to, one.change);
     for (const Event& next : own) Give(next);
   }
 
-  void Encode(const Send& send) {
+  // Returns what went in place of the view.
+  std::string Encode(const Send& send) {
     const std::string change = as_changes_ ? changes_.Encode(send.message, send.to) : "";
     changes_.Know(member_.current());
     bytes_out_ += EncodeMessage(send.message, change).size();
     ++messages_;
+    return change;
   }
 
   void Receive(const std::string& body) {
@@ -143,13 +148,13 @@ class Coordinator {
     std::string change;
     auto message = DecodeMessage(body, &change);
     if (!message) std::exit((std::fprintf(stderr, "%s\n", message.error().c_str()), 1));
-    if (!change.empty()) message->value = changes_.Decode(change);
+    if (!change.empty()) message->value = changes_.Decode(change, message->from);
     cpu_ += CpuSeconds() - begin;
     Give(MessageReceived{std::move(*message), ""});
   }
 
   // Puts the answer of the member `from` into the coordinator's inbox.
-  void Answer(const Message& asked, const std::string& from) {
+  void Answer(const Message& asked, const std::string& from, const std::string& change) {
     Message answer;
     answer.from = from;
     answer.incarnation = 1;
@@ -167,6 +172,7 @@ class Coordinator {
       return;
     }
     const std::string to = member_.current()->coordinator;
+    if (!change.empty()) others_.Decode(change, to);  // as this one has just read it
     in_.push_back(EncodeMessage(answer, as_changes_ ? others_.Encode(answer, to) : ""));
   }
 

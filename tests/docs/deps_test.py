@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOPS = {"proto": (), "common": ("proto",), "collectives": ("common",), "sidecar": ("common", "proto"),
         "operator": ("common", "proto")}  # the others that each top folder may use
 BASE_OF_COLLECTIVES = {"common/sync", "common/hex", "common/fields", "common/ring_key", "common/worker_link", "common/job", "common/bench", "common/option_bounds", "common/plain_text"}  # it is built without operator and sidecar
-PURE = {"common/fields", "common/failure_policy", "common/hex", "common/lines", "common/option_bounds", "common/plain_text", "common/worker_link", "common/membership", "common/wall_time", "operator/api", "operator/kueue", "operator/planner", "operator/provisioning",
+PURE = {"common/fields", "common/failure_policy", "common/fnv", "common/hex", "common/lines", "common/option_bounds", "common/plain_text", "common/worker_link", "common/membership", "common/wall_time", "operator/api", "operator/kueue", "operator/planner", "operator/provisioning",
         "operator/scheduler"}
 PURE_TARGETS = {"ringmaster::job_facts"}  # of a folder that is not pure as a whole
 HANDWRITTEN = {  # targets that are made without rm_library: where their headers are

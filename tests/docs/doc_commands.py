@@ -49,6 +49,7 @@ ELSEWHERE = [
     ("horovod", "horovodrun -np 4 python3 train.py --lr 0.1", "tests/integration/horovodrun_test.py", "-np train.py"),
     ("horovod", "horovodrun -np 4 --min-np 2 --max-np 8 --host-discovery-script", "tests/integration/horovodrun_test.py", "-np --min-np --host-discovery-script"),
     ("horovod", "mpirun -np 4 -H a:2,b:2 python3 train.py", "tests/integration/mpirun_test.py", "mpirun -np"),
+    ("horovod", "RINGMASTER_BACKEND=mpi mpirun -np 4 -H a:2,b:2", "tests/integration/mpi_backend_test.py", "RINGMASTER_BACKEND mpirun"),
     ("horovodrun-ssh", "horovodrun -np 4 -H a:2,b:2", "tests/integration/hosts_test.py", "-H a:2,b:2 train.py"),
     ("horovodrun-ssh", "ringmaster run --hosts a:2,b:2 -- python3 train.py", "tests/integration/hosts_test.py", "a:2,b:2 train.py"),
     ("horovodrun-ssh", "ringmaster run --hosts a:2,b:2 job.yaml", "tests/integration/hosts_test.py", "a:2,b:2"),

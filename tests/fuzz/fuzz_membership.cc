@@ -38,10 +38,10 @@ void CheckChange(std::string_view text) {
   reader.Know(parent);
   sender.Know(parent);
   Message message;
-  message.value = reader.Decode(text);
+  message.value = reader.Decode(text, "");
   if (!message.value) return;
   const std::string told = sender.Encode(message, "p0");
-  const ViewPtr again = told.empty() ? nullptr : reader.Decode(told);
+  const ViewPtr again = told.empty() ? nullptr : reader.Decode(told, "");
   if (!again || !(*again == *message.value)) std::abort();
 }
 

@@ -49,6 +49,7 @@ class BoardCommunicator : public Communicator {
   Status Subset(std::span<const int>, int, std::unique_ptr<Communicator>*) override {
     return Lacking();
   }
+  Status CheckPeers() override { return Lacking(); }
   void Abort(const std::string&) override {}
   const char* PathTo(int) const override { return "shm"; }
   std::span<std::byte> ArenaBuffer(size_t) override { return {}; }

@@ -127,6 +127,23 @@ def test_whole_story_4_3_4_3_4_6(write, tmp_path):
             assert view["seconds"], "no phases for %s" % view
 
 
+def test_a_job_trains_in_allowed_sizes_alone(write, tmp_path):
+    with Job(write, tmp_path, 4, elasticPolicy__allowedSizes=[2, 4]) as job:
+        epoch = job.world(4)
+        job.run.do("kill", "job-worker-1")
+        # Two of the three that are left go on, until the lost one is replaced and all come back.
+        epoch = job.world(4, epoch)
+        job.run.do("scale", "job", "--replicas", 3)
+        job.world(2, epoch)
+        job.finish()
+        steps = collections.defaultdict(set)
+        for lines in read_logs(tmp_path).values():
+            for line in lines:
+                steps[line.size].add(line.step)
+        assert steps[2] and steps[4]
+        assert len(steps[3]) <= 1, "more than the step that was interrupted: %s" % sorted(steps[3])
+
+
 def listening_port(pid):
     """The port of the worker's ring: the only one that it listens on."""
     sockets = {os.readlink(fd) for fd in pathlib.Path("/proc/%d/fd" % pid).iterdir() if fd.is_symlink()}

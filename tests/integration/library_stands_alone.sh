@@ -13,6 +13,19 @@ for name in $needed; do
   esac
 done
 
+# The plug-ins for collectives by MPI, which need their MPI besides, but no C++ library.
+for plugin in "$(dirname "$library")"/libringmaster_{openmpi,mpich}.so; do
+  [ -f "$plugin" ] || continue
+  for name in $(readelf -d "$plugin" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
+    case $name in
+      libmpi.so.* | libmpich.so.* | libc.so.6) ;;
+      *) echo "$plugin needs $name, which is not on the list of what it may need" && status=1 ;;
+    esac
+  done
+  names=$(nm -D --defined-only "$plugin" | awk '{print $3}' | tr '\n' ' ')
+  [ "$names" = 'rm_mpi_plugin_get ' ] || { echo "$plugin exports $names, allowed is rm_mpi_plugin_get"; status=1; }
+done
+
 exported=$(nm -D --defined-only "$library" | awk '{print $3}' | c++filt)
 strangers=$(grep -vE '^(rm_|RINGMASTER|(vtable for |typeinfo for |typeinfo name for )?ringmaster::(Communicator|Endpoint)(::|$))' <<<"$exported" || true)
 if [ -n "$strangers" ]; then

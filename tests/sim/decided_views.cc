@@ -1,10 +1,6 @@
 #include "tests/sim/decided_views.h"
 
 #include <algorithm>
-#include <memory>
-#include <utility>
-
-#include "common/membership/view_json.h"
 
 namespace ringmaster::app::sim {
 
@@ -22,14 +18,6 @@ std::optional<Epoch> DecidedViews::SuccessorOf(Epoch epoch) const {
   const auto later = by_epoch_.upper_bound(epoch);
   if (later == by_epoch_.end() || later->second.view == nullptr) return std::nullopt;
   return later->first;
-}
-
-tl::expected<ViewPtr, std::string> DecidedViews::Read(const std::string& text) {
-  ViewPtr& known = reported_[text];
-  if (known != nullptr) return known;
-  auto view = membership::DecodeView(text);
-  if (!view) return tl::unexpected(view.error());
-  return known = std::make_shared<const membership::View>(std::move(*view));
 }
 
 }  // namespace ringmaster::app::sim

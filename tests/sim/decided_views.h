@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <string>
-#include <tl/expected.hpp>
 #include <utility>
 
 #include "common/membership/view.h"
@@ -43,12 +41,8 @@ class DecidedViews {
   // All ranks of this view take part in it. Returns the newest view before of which that is true.
   Epoch Train(Epoch epoch) { return std::exchange(trained_, epoch); }
 
-  // The view that a sidecar reports in this text: every pod of a view reports the same one.
-  tl::expected<ViewPtr, std::string> Read(const std::string& text);
-
  private:
   std::map<Epoch, Decided> by_epoch_;
-  std::map<std::string, ViewPtr> reported_;  // by its text
   ViewPtr newest_;
   Epoch trained_ = 0;
 };

@@ -65,8 +65,8 @@ bool EndCheck::JobHealthy(std::string* why) {
   }
   const auto living = std::count_if(parts_.pods.begin(), parts_.pods.end(),
                                     [](const auto& pod) { return !pod->gone; });
-  *why = std::to_string(living) + " pods live, not " + std::to_string(parts_.job.wanted);
-  return living == parts_.job.wanted;
+  *why = std::to_string(living) + " pods live, not " + std::to_string(parts_.job.Pods());
+  return living == parts_.job.Pods();
 }
 
 bool EndCheck::Healthy(std::string* why) {
@@ -87,7 +87,8 @@ bool EndCheck::Healthy(std::string* why) {
     if (!PodHealthy(*pod, why)) return false;
   }
   *why = "the newest view does not train";
-  if (parts_.views.newest()->train != (parts_.views.newest()->pods.size() >= parts_.job.min_pods))
+  if (parts_.views.newest()->train !=
+      parts_.job.Sizes().MayTrain(parts_.views.newest()->pods.size()))
     return false;
   if (parts_.views.newest()->train)
     return parts_.views.Of(parts_.views.newest()->epoch).last_step > parts_.time.now() - 500 * kMs;

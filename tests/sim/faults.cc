@@ -229,10 +229,11 @@ void Faults::Inject(Fault fault, int index) {
         return parts_.operators.Stop(parts_.random.Between(kMs, 300 * kMs), true);
       return parts_.operators.Stop(parts_.random.Between(50 * kMs, 8 * kSecond),
                                    parts_.random.Chance(500));
-    case Fault::kTarget:
+    case Fault::kTarget: {
+      const int most = std::min(parts_.job.wanted, parts_.job.allowed.empty() ? 3 : 2);
       return parts_.kubelets.PatchJob(
-          {{"elasticPolicy",
-            {{"minReplicas", parts_.random.Between(1, std::min(parts_.job.wanted, 3))}}}});
+          {{"elasticPolicy", {{"minReplicas", parts_.random.Between(1, most)}}}});
+    }
     case Fault::kClockStep:
       pod.wall_step += parts_.random.Between(-3600 * kSecond, 3600 * kSecond);
       return;
@@ -250,9 +251,10 @@ void Faults::Inject(Fault fault, int index) {
 // By hand, with or without one in its place.
 void Faults::Drain(int index) {
   if (parts_.random.Chance(500))
-    parts_.kubelets.PatchJob({{"worker",
-                               {{"replicas", std::max({parts_.job.wanted - 1, 1,
-                                                       static_cast<int>(parts_.job.min_pods)})}}}});
+    parts_.kubelets.PatchJob(
+        {{"worker",
+          {{"replicas", std::max({parts_.job.wanted - 1, parts_.job.allowed.empty() ? 1 : 2,
+                                  static_cast<int>(parts_.job.min_pods)})}}}});
   (void)parts_.api.Patch(
       kube::Pods(), parts_.pods[index]->name,
       {{"metadata",

@@ -33,7 +33,7 @@ void Invariants::Announce(const ViewPtr& view) {
   if (view->reason == membership::Reason::kLinkBroken && !view->planned && before != nullptr) {
     const bool smaller = view->pods.size() < before->pods.size();
     ++(smaller ? parts_.journal.coverage().left_out : parts_.journal.coverage().reconnects);
-    if (smaller && !view->train)
+    if (smaller && !view->train && parts_.job.Sizes().ShrinksTo(view->pods.size()) == 0)
       parts_.journal.Fail("held: " + EpochText(view->epoch) +
                           " leaves a pod out for its link and is too small");
   }

@@ -23,6 +23,7 @@ class Invariants {
   struct Parts {
     const Timeline& time;
     Journal& journal;
+    const JobSize& job;
     const Pods& pods;
     DecidedViews& views;
     const Script& script;

@@ -37,17 +37,18 @@ void Kubelets::MakeJob() {
   const json containers = {{{"name", "worker"}, {"image", "any"}, {"command", {"train"}}}};
   const json pod = {
       {"spec", {{"terminationGracePeriodSeconds", kGraceSeconds}, {"containers", containers}}}};
-  (void)parts_.api.Create(
-      kube::HorovodJobs(),
-      {{"apiVersion", api::kApiVersion},
-       {"kind", api::kKind},
-       {"metadata", {{"name", kJobName}}},
-       {"spec",
-        {{"slotsPerWorker", parts_.job.slots},
-         {"elasticPolicy",
-          {{"minReplicas", parts_.job.min_pods}, {"standbyPerPod", parts_.job.standbys}}},
-         {"runPolicy", {{"backoffLimit", kManyFaults}}},
-         {"worker", {{"replicas", parts_.job.wanted}, {"template", pod}}}}}});
+  (void)parts_.api.Create(kube::HorovodJobs(),
+                          {{"apiVersion", api::kApiVersion},
+                           {"kind", api::kKind},
+                           {"metadata", {{"name", kJobName}}},
+                           {"spec",
+                            {{"slotsPerWorker", parts_.job.slots},
+                             {"elasticPolicy",
+                              {{"minReplicas", parts_.job.min_pods},
+                               {"standbyPerPod", parts_.job.standbys},
+                               {"allowedSizes", parts_.job.allowed}}},
+                             {"runPolicy", {{"backoffLimit", kManyFaults}}},
+                             {"worker", {{"replicas", parts_.job.wanted}, {"template", pod}}}}}});
 }
 
 void Kubelets::PatchJob(const json& spec) {

@@ -73,8 +73,8 @@ rendezvous::OperatorCallbacks OperatorSessions::CallbacksOf(int index) {
   callbacks.on_pod_gone = [agent](const std::string& pod, const std::string& reason) {
     agent().peers().OnSuspect(pod, reason);
   };
-  callbacks.on_target = [agent](std::uint32_t min_pods, std::uint32_t expected) {
-    agent().orders().OnTarget(min_pods, expected);
+  callbacks.on_target = [agent](const membership::Sizes& sizes, std::uint32_t expected) {
+    agent().orders().OnTarget(sizes, expected);
   };
   callbacks.on_finish = [agent](const std::string& reason) { agent().orders().OnFinish(reason); };
   callbacks.on_recover = [agent](std::uint64_t lineage, bool fresh) {

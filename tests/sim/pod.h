@@ -31,6 +31,13 @@ using AgentPost =
 struct JobSize {
   int slots = 1, standbys = 0, wanted = 1;
   std::uint32_t min_pods = 1;
+  std::vector<std::uint32_t> allowed;  // empty: every number of pods
+
+  membership::Sizes Sizes() const { return {min_pods, allowed}; }
+  int Pods() const {
+    return allowed.empty() ? wanted
+                           : static_cast<int>(Sizes().AtMost(static_cast<std::size_t>(wanted)));
+  }
 };
 
 struct Child {

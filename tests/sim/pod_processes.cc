@@ -89,7 +89,6 @@ PodProcesses::PodProcesses(const Parts& parts)
                  .time = parts.time,
                  .journal = parts.journal,
                  .job = parts.job,
-                 .views = parts.views,
                  .pods = parts.pods,
                  .invariants = parts.invariants,
                  .links = links_,

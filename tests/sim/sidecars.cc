@@ -261,13 +261,11 @@ OperatorOutputs Sidecars::OperatorOf(int index) {
                                                     const std::string& candidate) {
     if (Output(index)) session().SetReadiness({ready, missing, candidate});
   };
-  outputs.report_view = [this, index, session](const std::string& text, const std::string& rebuild,
-                                               std::uint64_t step) {
+  outputs.report_view = [this, index, session](const membership::ViewPtr& view,
+                                               const std::string& rebuild, std::uint64_t step) {
     if (!Output(index)) return;
-    const auto view = parts_.views.Read(text);
-    if (view) parts_.invariants.Announce(*view);
-    if (!view) parts_.journal.Fail("a view that can't be read: " + view.error());
-    session().ReportView(text, rebuild, step);
+    parts_.invariants.Announce(view);
+    session().ReportView(view, rebuild, step);
   };
   outputs.report_exit = [session](const job::WorkerExit& exit) {
     session().ReportWorkerExit(exit);

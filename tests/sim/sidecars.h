@@ -10,7 +10,6 @@
 #include <string>
 
 #include "sidecar/app/agent.h"
-#include "tests/sim/decided_views.h"
 #include "tests/sim/invariants.h"
 #include "tests/sim/journal.h"
 #include "tests/sim/launchers.h"
@@ -39,7 +38,6 @@ class Sidecars {
     Timeline& time;
     Journal& journal;
     const JobSize& job;
-    DecidedViews& views;
     Pods& pods;
     Invariants& invariants;
     Links& links;

@@ -8,6 +8,8 @@ namespace ringmaster::app::sim {
 namespace {
 
 constexpr std::uint64_t kTooManyEvents = 400'000;
+// In one of so many schedules the job may have even numbers of pods only.
+constexpr std::uint64_t kSizesOneIn = 8;
 
 int DrawPods(Random* random) {
   const auto roll = random->Below(100);
@@ -27,8 +29,12 @@ World::World(const Options& options)
                options_.trace),
       network_(&random_),
       pods_(&time_),
-      invariants_(
-          {.time = time_, .journal = journal_, .pods = pods_, .views = views_, .script = script_}),
+      invariants_({.time = time_,
+                   .journal = journal_,
+                   .job = job_,
+                   .pods = pods_,
+                   .views = views_,
+                   .script = script_}),
       api_(
           OperatorClock(&time_, &random_),
           [this](const kube::Resource& resource, const json&) {
@@ -113,6 +119,12 @@ Outcome World::Run() {
   return journal_.outcome();
 }
 
+void World::AllowEvenSizesOnly() {
+  job_.wanted = std::max(job_.wanted, 2);
+  job_.min_pods = std::min(job_.min_pods, 2U);
+  for (std::uint32_t pods = 2; pods <= 64; pods += 2) job_.allowed.push_back(pods);
+}
+
 void World::Begin() {
   const int pods = options_.pods > 0       ? options_.pods
                    : options_.at_operators ? static_cast<int>(random_.Between(2, 4))
@@ -122,6 +134,7 @@ void World::Begin() {
   network_.Draw();
   job_.wanted = pods;
   job_.min_pods = random_.Chance(700) ? 1 : static_cast<std::uint32_t>(random_.Between(1, pods));
+  if (options_.seed % kSizesOneIn == 0) AllowEvenSizesOnly();
   kubelets_.MakeJob();
   operators_.Start();
   plan_.Draw(&random_);

@@ -29,6 +29,7 @@ class World {
 
  private:
   void Begin();
+  void AllowEvenSizesOnly();
 
   const Options options_;
   Random random_;

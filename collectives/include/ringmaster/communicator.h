@@ -116,6 +116,11 @@ class RM_API Communicator {
   // the endpoint lives, but ask each new communicator again. Empty if the arena has less than
   // `bytes`, or if some rank can't map it.
   virtual std::span<std::byte> ArenaBuffer(size_t bytes) = 0;
+
+  // Looks, without waiting for anybody, whether the view is dead. For a rank that waits for its
+  // peers by another way than this communicator, between its calls. All of them have to be still
+  // there, so a peer that has left the view counts as gone, too. RM_ERR_EPOCH_MOVED: it is dead.
+  virtual Status CheckPeers() = 0;
 };
 
 }  // namespace ringmaster

@@ -58,7 +58,7 @@ RM_API size_t rm_dtype_size(rm_dtype dtype);         /* bytes; 0 for an unknown 
  *
  * After rm_shutdown see there. RM_ERR_INVALID: a variable of the environment is wrong.
  * RM_ERR_UNAVAILABLE: there is no sidecar (said after 600 seconds where there is no timeout) or no
- * port, or the job demands NCCL and there is none. RM_ERR_TIMEOUT: the timeout has passed. */
+ * port, or NCCL or MPI is demanded and there is none. RM_ERR_TIMEOUT: the timeout has passed. */
 RM_API rm_status rm_init(double timeout_seconds);
 /* 1 between a successful rm_init and rm_shutdown, otherwise 0. */
 RM_API int rm_initialized(void);
@@ -67,6 +67,14 @@ RM_API int rm_initialized(void);
  * rm_last_error says why (no GPU, no libcudart, no libnccl); tensors on GPUs are then refused or go
  * through the host's memory. Works before rm_init, too. */
 RM_API int rm_nccl_version(void);
+
+/* 1: there is an MPI by which collectives can go where an MPI launcher starts the ranks
+ * (RINGMASTER_BACKEND=mpi, docs/horovod.md). It is loaded, but not initialised. 0: there is none,
+ * and rm_last_error says why. Works before rm_init, too. */
+RM_API int rm_mpi_built(void);
+/* 0: the collectives of this worker don't go by MPI. 1: they do. 2: they do, and the script may
+ * call MPI, too, from any thread. */
+RM_API int rm_mpi_enabled(void);
 
 /* 1 while this worker is registered but in no view yet; rm_rank, rm_size and the like then return
  * what they will probably be. */
@@ -219,6 +227,34 @@ RM_API rm_status rm_process_set_ranks(int process_set, int* ranks, size_t capaci
  * be in a group. */
 RM_API rm_status rm_submit(const rm_request* requests, size_t n, rm_handle* handles);
 
+/* A prepared group: allreduces of the same tensors in every step, which are described once and then
+ * cost as much as one operation, however many they are. It pays for many small tensors; a tensor of
+ * 256 KiB or more is reduced where it lies if it is asked for by itself.
+ *
+ * rm_prepare describes the group: `n` requests for allreduces that have everything in common but
+ * in, out and shape (RM_ERR_INVALID names the tensor and the field otherwise). Their names are not
+ * used: `name` is that of the whole, in the names' one space with those of other operations. Adasum
+ * can't be prepared, and ready_event must be NULL. The call asks no other rank, works before
+ * rm_init, too, and copies what it needs but the tensors: the buffers stay the caller's, must stay
+ * where they are until the group is freed and nothing of it is in flight, and belong to the library
+ * only while it is in flight.
+ *
+ * rm_submit_group asks for all of them as one operation: it reads every `in` and, when the handle
+ * is done, every `out` has its result, or none has and the error is that of all. in == out is
+ * allowed. All ranks must have prepared the same shapes in the same order: RM_ERR_MISMATCH on every
+ * rank otherwise, with the place of the first tensor that differs, counted from 0. A group can be
+ * in flight once at a time (RM_ERR_INVALID), and be asked for in any number of steps: a fault, a
+ * new view or rm_shutdown and rm_init change nothing of it. If its process set is removed, it fails
+ * as every operation of that set. `ready_event`: for tensors on a GPU as in rm_request, for all of
+ * them; otherwise NULL. RM_ERR_INVALID: there is no such group.
+ *
+ * rm_free_group forgets it; what is in flight of it goes on. */
+typedef uint64_t rm_group; /* 0 is never a valid group */
+RM_API rm_status rm_prepare(const char* name, const rm_request* requests, size_t n,
+                            rm_group* group);
+RM_API rm_status rm_submit_group(rm_group group, const void* ready_event, rm_handle* handle);
+RM_API void rm_free_group(rm_group group);
+
 /* in, out: `count` elements. */
 RM_API rm_status rm_allreduce_async(const char* name, const void* in, void* out, size_t count,
                                     rm_dtype dtype, rm_op op, double prescale, double postscale,
@@ -310,6 +346,11 @@ RM_API int rm_poll(rm_handle handle);
 RM_API rm_status rm_wait(rm_handle handle, double timeout_seconds);
 /* Frees the handle and the result that the library keeps for it. */
 RM_API void rm_release(rm_handle handle);
+/* The same for `n` handles in one call, such as those of a group. rm_wait_all returns when all are
+ * done, or with RM_ERR_TIMEOUT when one isn't at the deadline; then the first error, in the order
+ * of `handles`. */
+RM_API rm_status rm_wait_all(const rm_handle* handles, size_t n, double timeout_seconds);
+RM_API void rm_release_all(const rm_handle* handles, size_t n);
 
 /* ---- Steps, state, membership
  * ----------------------------------------------------------------------------------- */

@@ -52,6 +52,10 @@ class Operation:
             rows_by_rank.extend(counts[rank] for rank in range(ranks.value))
         return address.value, rows.value
 
+    def members(self):
+        """As of a Group."""
+        return [self]
+
     def release(self, known_done=False):
         """Nobody wants the result. The buffers go as soon as the library is done with them."""
         if not known_done and not self.done():
@@ -60,6 +64,40 @@ class Operation:
         _core.library().rm_release(self.number)
         _in_flight.discard(self)
         self.number, self.buffers = c_uint64(), None
+
+
+class Group:
+    """Operations that the library was given as a group; otherwise as Operation."""
+
+    def __init__(self, buffers, count):
+        self.numbers = (c_uint64 * count)()
+        self.buffers = buffers
+
+    def done(self):
+        poll = _core.library().rm_poll
+        # Mostly the last one is done last.
+        return self.numbers is None or all(poll(number) != 0 for number in reversed(self.numbers))
+
+    def wait(self):
+        lib, count = _core.library(), len(self.numbers)
+        status = lib.rm_wait_all(self.numbers, count, WAIT_SLICE)
+        while status == errors.TIMEOUT and not self.done():
+            status = lib.rm_wait_all(self.numbers, count, WAIT_SLICE)
+        if status == errors.TIMEOUT:  # of the slice: they have completed just after
+            status = lib.rm_wait_all(self.numbers, count, WAIT_SLICE)
+        errors.check(status, lib)
+
+    def members(self):
+        """The operation of each request, for its result."""
+        return [Operation(None, c_uint64(number)) for number in self.numbers]
+
+    def release(self, known_done=False):
+        if not known_done and not self.done():
+            _abandoned.add(self)
+            return
+        _core.library().rm_release_all(self.numbers, len(self.numbers))
+        _in_flight.discard(self)
+        self.numbers = self.buffers = None
 
 
 def wait(number):
@@ -85,25 +123,35 @@ def start(function, *args, buffers=None):
     return operation
 
 
-def submit(requests, buffers):
-    """Asks for all of `requests`, or none; more than one are a group. Returns their operations.
-
-    `buffers`: what the library may touch, for each request; what a request itself holds (the event
-    that its input waits for) is kept as long.
+def submit(request, buffers):
+    """Asks for one operation. `buffers`: what the library may touch; what the request itself holds
+    (the event that its input waits for) is kept as long.
     """
+    return start("rm_submit", byref(request), 1, buffers=(buffers, request))
+
+
+def submit_group(requests, buffers, finish):
+    """Asks for all of `requests`, or none; more than one are a group. Returns a handle of the list
+    of results.
+
+    `requests`: a list or an array of them. `buffers`: as for submit(). `finish`: makes this list of
+    the finished Group, or of an Operation if there is one request.
+    """
+    if not len(requests):
+        return GroupHandle([])
+    if len(requests) == 1:
+        return Handle(submit(requests[0], (buffers, requests)), finish)
     _release_abandoned()
     count = len(requests)
-    numbers = (c_uint64 * count)()  # the operations' own, so that an interrupt loses none
-    operations = [Operation((buffers[i], requests[i]),
-                            c_uint64.from_buffer(numbers, i * ctypes.sizeof(c_uint64)))
-                  for i in range(count)]
-    _in_flight.update(operations)
+    group = Group((buffers, requests), count)
+    _in_flight.add(group)  # before the call: an interrupt may come right after it
     try:
-        _core.call("rm_submit", (Request * count)(*requests), count, numbers)
+        array = (Request * count)(*requests) if isinstance(requests, list) else requests
+        _core.call("rm_submit", array, count, group.numbers)
     finally:
-        if not numbers[0]:
-            _in_flight.difference_update(operations)
-    return operations
+        if not group.numbers[0]:
+            _in_flight.discard(group)
+    return Handle(group, finish)
 
 
 def _release_abandoned():
@@ -119,6 +167,10 @@ class Handle:
     def __init__(self, operation, finish):
         self._operation = operation
         self._finish = finish  # gets the operation when it is done, returns the result
+
+    def single(self):
+        """Of one request's list of results the only one."""
+        return Then(self, lambda results: results[0])
 
     def done(self):
         return self._operation is None or self._operation.done()

@@ -79,7 +79,7 @@ def _exchange(kind, name, data, process_set, **fields):
     buffer = ctypes.cast(ctypes.c_char_p(data), c_void_p)
     request = Request(kind, name.encode(), process_set.number(), input=buffer, shape=shape,
                       dimensions=1, dtype=_UINT8, **fields)
-    operation, = _in_flight.submit([request], [data])
+    operation = _in_flight.submit(request, data)
     return _in_flight.Handle(operation, _unpickled).wait()
 
 

@@ -29,6 +29,7 @@ def names_of_group(kind, name, count, process_set):
     return in_group(full_name(kind, name, process_set), count)
 
 
+@functools.lru_cache(maxsize=64)
 def in_group(base, count):
     """The names of a group's members."""
-    return [base + b".%d" % index for index in range(count)]
+    return tuple(base + b".%d" % index for index in range(count))

@@ -61,7 +61,7 @@ def start_allreduces(arrays, names, op, prescale=1.0, postscale=1.0,
                          output=_address(results[i]), prescale=float(prescale),
                          postscale=float(postscale))
                 for i in range(len(arrays))]
-    return _start(requests, list(zip(arrays, results)), [_giving(result) for result in results])
+    return _in_flight.submit_group(requests, (arrays, results), lambda _: results)
 
 
 def start_allgathers(arrays, names, process_set=global_process_set, rows_by_rank=None):
@@ -69,8 +69,7 @@ def start_allgathers(arrays, names, process_set=global_process_set, rows_by_rank
     dtypes = [dtype_of_rows(array, "gathered") for array in arrays]
     requests = [_request(_library.ALLGATHER, names[i], arrays[i], dtypes[i], process_set)
                 for i in range(len(arrays))]
-    return _start(requests, arrays, [_rows_like(array, rows_by_rank and rows_by_rank[i])
-                                     for i, array in enumerate(arrays)])
+    return _in_flight.submit_group(requests, arrays, _all_rows_like(arrays, rows_by_rank))
 
 
 def start_reducescatters(arrays, names, op, prescale=1.0, postscale=1.0,
@@ -80,8 +79,7 @@ def start_reducescatters(arrays, names, op, prescale=1.0, postscale=1.0,
     requests = [_request(_library.REDUCESCATTER, names[i], arrays[i], dtypes[i], process_set, op=op,
                          prescale=float(prescale), postscale=float(postscale))
                 for i in range(len(arrays))]
-    return _start(requests, arrays, [_rows_like(array, rows_by_rank and rows_by_rank[i])
-                                     for i, array in enumerate(arrays)])
+    return _in_flight.submit_group(requests, arrays, _all_rows_like(arrays, rows_by_rank))
 
 
 def start_alltoall(array, splits, name, process_set=global_process_set):
@@ -98,7 +96,8 @@ def start_alltoall(array, splits, name, process_set=global_process_set):
         request.splits, request.splits_count = (c_size_t * max(1, len(rows)))(*rows), len(rows)
     received = []
     rows_of = _rows_like(array, received)
-    return _start([request], [array], [lambda done: (rows_of(done), received)]).single()
+    operation = _in_flight.submit(request, array)
+    return _in_flight.Handle(operation, lambda done: (rows_of(done), received))
 
 
 def start_broadcasts(arrays, root, names, process_set=global_process_set):
@@ -111,7 +110,7 @@ def start_broadcasts(arrays, root, names, process_set=global_process_set):
     requests = [_request(_library.BROADCAST, names[i], results[i], dtypes[i], process_set,
                          output=_address(results[i]), root=root.encode())
                 for i in range(len(arrays))]
-    return _start(requests, results, [_giving(result) for result in results])
+    return _in_flight.submit_group(requests, results, lambda _: results)
 
 
 def _request(kind, name, array, dtype, process_set, **fields):
@@ -125,15 +124,10 @@ def _address(array):
     return array.__array_interface__["data"][0]
 
 
-def _start(requests, buffers, finish):
-    """`finish`: for each request, what makes its result of the finished operation."""
-    operations = _in_flight.submit(requests, buffers) if requests else []
-    return _in_flight.GroupHandle([_in_flight.Handle(operation, finish[index])
-                                   for index, operation in enumerate(operations)])
-
-
-def _giving(result):
-    return lambda _: result
+def _all_rows_like(arrays, rows_by_rank):
+    makes = [_rows_like(array, rows_by_rank and rows_by_rank[index])
+             for index, array in enumerate(arrays)]
+    return lambda done: [make(member) for make, member in zip(makes, done.members())]
 
 
 def _rows_like(array, rows_by_rank=None):

@@ -12,7 +12,7 @@ def barrier(process_set=global_process_set):
     """Returns when all ranks of the set have called it."""
     request = Request(_library.BARRIER, full_name("barrier", None, process_set),
                       process_set.number())
-    operation, = _in_flight.submit([request], [None])
+    operation = _in_flight.submit(request, None)
     _in_flight.Handle(operation, lambda _: None).wait()
 
 

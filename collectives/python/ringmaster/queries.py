@@ -30,22 +30,28 @@ def gloo_enabled():
 
 
 def mpi_built():
-    """False: no MPI is used."""
-    return False
+    """Whether there is an MPI by which collectives can go, under its launcher and with
+    RINGMASTER_BACKEND=mpi.
+
+    It is loaded for that, but not initialised. ImportError where the library itself is not there.
+    """
+    return bool(_core.library().rm_mpi_built())
 
 
 def mpi_enabled():
-    """False: no MPI is used."""
-    return False
+    """Whether the collectives of this process go by MPI. False before init()."""
+    return _core.library().rm_mpi_enabled() != 0
 
 
 def mpi_threads_supported():
     """Whether the script may call MPI itself beside these collectives, from any thread of its own.
 
-    True where mpirun or mpiexec has started it: the two never wait for each other. False elsewhere,
-    because MPI would know of this process alone. ValueError before init().
+    True where mpirun or mpiexec has started it: the two never wait for each other. Where
+    collectives go by MPI themselves, MPI has to allow calls of several threads at a time. False
+    elsewhere, because MPI would know of this process alone. ValueError before init().
     """
-    return _core.size() > 1 and not _core.has_sidecar()
+    by_mpi = _core.library().rm_mpi_enabled()
+    return _core.size() > 1 and not _core.has_sidecar() and by_mpi != 1
 
 
 def nccl_built():

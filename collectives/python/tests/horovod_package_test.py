@@ -73,10 +73,20 @@ def test_AFrameworkThatIsNotThereIsAMissingModule():
         check_extension("horovod.mxnet")
 
 
+def test_MpiIsBuiltWhereAPluginForItCanBeLoaded():
+    ended = python("import os, horovod.common.util as util; "
+                   "os.environ['RINGMASTER_MPI_LIBRARY'] = '/nowhere/plugin.so'; "
+                   "from ringmaster import _core; print(util.mpi_built(), "
+                   "_core.library().rm_last_error().decode(), _core.library().rm_mpi_enabled())")
+    assert ended.stdout.startswith("False there is no MPI for collectives: none of "
+                                   "/nowhere/plugin.so can be loaded"), ended.stderr
+    assert ended.stdout.endswith(" 0\n")
+
+
 def test_WhatScriptsAskOfHorovodsUtil(monkeypatch):
     from horovod.common import util
     assert util.is_iterable("ab") and util.is_iterable(iter(())) and not util.is_iterable(2)
-    assert util.gloo_built(verbose=True) is True and util.mpi_built(True) is False
+    assert util.gloo_built(verbose=True) is True and util.mpi_built(True) == ringmaster.mpi_built()
     assert not util.ddl_built(verbose=True) and not util.ccl_built(verbose=True)
     assert util.nccl_built(verbose=True) == ringmaster.nccl_built()
     assert util.gpu_available(ext_base_name="torch", verbose=True) == ringmaster.cuda_built()

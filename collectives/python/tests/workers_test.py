@@ -17,6 +17,23 @@ def test_EveryCollectiveOnEveryRank(passes, size):
     passes("operations.py", size)
 
 
+@pytest.mark.parametrize("size, shared_memory", [(2, "1"), (3, "1"), (2, "0")])
+def test_APreparedGroupIsReducedAsItsTensorsWouldBe(passes, size, shared_memory):
+    passes("prepared.py", size, RINGMASTER_SHM=shared_memory)
+
+
+def test_APreparedGroupGoesOnThroughADeathAndAJoin(job):
+    one = job("prepared_through_changes.py", 3, STEPS="150", spares=[1])
+    one.wait_world([0, 1, 2], step=10)
+    one.kill(1)
+    one.wait_world([0, 2])
+    one.admit(1)
+    one.wait_world([0, 2, 1])
+    codes = one.wait()
+    assert {k: v for k, v in codes.items() if v} == {(1, 1): -9}, one.logs()
+    assert "sizes [3, 2, 3]" in log_of(one, 0, 1) and "sizes [3]" in log_of(one, 1, 2), one.logs()
+
+
 @pytest.mark.parametrize("size", [2, 4])
 def test_HorovodsNamesDoWhatHorovodsScriptsExpect(passes, size):
     passes("horovod_names.py", size)

@@ -6,13 +6,14 @@ import itertools
 import json
 import os
 import threading
+import weakref
 
 import pytest
 import torch
 
 import ringmaster
 import ringmaster.torch as rm
-from ringmaster import _core, _in_flight, errors
+from ringmaster import _core, _in_flight, _library, errors
 from ringmaster.runner import worker
 
 
@@ -236,6 +237,98 @@ def test_AGroupThatWasInterruptedIsWaitedForOnceMore():
     assert group.wait() == [1, 2, 3]
     with pytest.raises(ValueError, match="already"):
         group.wait()
+
+
+def test_AGroupThatIsInterruptedWhileItIsInFlightKeepsItsBuffersAndIsWaitedForOnceMore(
+        world, monkeypatch):
+    handle = rm.grouped_allreduce_async([torch.ones(2), torch.ones(3)], name="group")
+    group, = [one for one in _in_flight._in_flight if isinstance(one, _in_flight.Group)]
+    library = _core.library()
+
+    class Interrupted:
+        rm_poll = staticmethod(lambda number: 0)
+
+        @staticmethod
+        def rm_wait_all(*_):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(_core, "library", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        rm.synchronize(handle)
+    assert group in _in_flight._in_flight and group.buffers
+    monkeypatch.setattr(_core, "library", lambda: library)
+    assert [tensor.tolist() for tensor in rm.synchronize(handle)] == [[1, 1], [1, 1, 1]]
+    assert group not in _in_flight._in_flight and group.done()
+    del handle
+    for _ in range(3):  # nobody waits for these
+        rm.grouped_allreduce_async([torch.ones(2), torch.ones(3)])
+    rm.grouped_allreduce([torch.ones(2), torch.ones(3)], name="last")
+    rm.barrier()
+    rm.allreduce(torch.ones(1))
+    assert not _in_flight._abandoned
+
+
+def test_SeveralHandlesAreWaitedForAndReleasedInOneCall(world):
+    numbers = (ctypes.c_uint64 * 3)()
+    names = [b"a", b"b", b"c"]
+    data = (ctypes.c_float * 3)(1, 2, 3)
+    requests = (_library.Request * 3)()
+    for index, name in enumerate(names):
+        requests[index] = _library.Request(_library.ALLREDUCE, name, dtype=6)
+        requests[index].input = requests[index].output = ctypes.addressof(data) + 4 * index
+    _core.call("rm_submit", requests, 3, numbers)
+    _core.call("rm_wait_all", numbers, 3, 10)
+    _core.call("rm_wait_all", None, 0, 10)
+    assert list(data) == [1, 2, 3]
+    with pytest.raises(ValueError, match="handles is null"):
+        _core.call("rm_wait_all", None, 3, 10)
+    _core.library().rm_release_all(numbers, 2)
+    assert [_core.library().rm_poll(number) for number in numbers] == [-1, -1, 1]
+    with pytest.raises(ValueError, match="handle %d is unknown" % numbers[1]):
+        _core.call("rm_wait_all", numbers, 3, 10)
+    _core.library().rm_release(numbers[2])
+
+
+def test_APreparedGroupIsKnownByItsNumberUntilItIsFreed(world):
+    data, group, handle = (ctypes.c_float * 3)(1, 2, 3), ctypes.c_uint64(7), ctypes.c_uint64(7)
+    requests = (_library.Request * 2)()
+    for index in range(2):  # without names
+        requests[index] = _library.Request(_library.ALLREDUCE, None, dtype=6, postscale=2)
+        requests[index].input = requests[index].output = ctypes.addressof(data) + 4 * index
+    with pytest.raises(ValueError, match="group is null"):
+        _core.call("rm_prepare", b"x", requests, 2, None)
+    with pytest.raises(ValueError, match="name is empty"):
+        _core.call("rm_prepare", None, requests, 2, ctypes.byref(group))
+    assert group.value == 0
+    _core.call("rm_prepare", b"x", requests, 2, ctypes.byref(group))
+    with pytest.raises(ValueError, match="'x': ready_event must be NULL"):
+        _core.call("rm_submit_group", group, 1, ctypes.byref(handle))
+    with pytest.raises(ValueError, match="handle is null"):
+        _core.call("rm_submit_group", group, None, None)
+    assert handle.value == 0
+    for wanted in ([2, 4, 3], [4, 8, 3]):
+        _core.call("rm_submit_group", group, None, ctypes.byref(handle))
+        _core.call("rm_wait", handle, 10)
+        assert list(data) == wanted
+        _core.library().rm_release(handle)
+    _core.library().rm_free_group(group)
+    _core.library().rm_free_group(group)
+    with pytest.raises(ValueError, match="group %d is unknown" % group.value):
+        _core.call("rm_submit_group", group, None, ctypes.byref(handle))
+
+
+def test_WhatAPreparedGroupKeepsGoesWithIt(world):
+    tensors = [torch.ones(3), torch.ones(4)]
+    group = rm.prepare_grouped_allreduce(tensors, "kept", op=rm.Sum)
+    memory = weakref.ref(tensors[0])
+    assert group.tensors[0] is tensors[0]
+    del tensors[0]
+    group.run()
+    gc.collect()
+    assert memory() is not None
+    del group
+    gc.collect()
+    assert memory() is None
 
 
 def test_AnEmptyTensorIsFine(world):

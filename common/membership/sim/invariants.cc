@@ -20,11 +20,16 @@ void Invariants::Announce(const ViewPtr& view) {
   parts_.journal.coverage().planned_views += view->planned ? 1 : 0;
   parts_.journal.coverage().held_views += view->train ? 0 : 1;
   if (view->parent == 0) return;
+  const bool begins = view->reason == Reason::kBootstrap;  // as the operator wants it
+  if (view->train && !begins && !parts_.job.Sizes().Allows(view->pods.size())) {
+    parts_.journal.Fail("size: " + Describe(*view) + " trains");
+  }
   if (EpochNumber(view->epoch) == 1) return BeginLineage(*view);
   const ViewPtr parent = parts_.truth.Of(view->parent).view;
   if (!parent) return;
-  if (view->reason == Reason::kLinkBroken && view->pods.size() < parent->pods.size() &&
-      !view->train) {
+  const std::size_t pods = view->pods.size();
+  if (view->reason == Reason::kLinkBroken && pods < parent->pods.size() && !view->train &&
+      parts_.job.Sizes().ShrinksTo(pods) == 0) {
     parts_.journal.Fail("held: " + EpochText(view->epoch) +
                         " leaves a pod out for its link and is too small");
   }
@@ -81,6 +86,7 @@ void Invariants::BeginLineage(const View& view) {
 
 bool Invariants::Healthy() const {
   const View& view = *parts_.truth.newest();
+  std::size_t could_be_in = 0;
   bool all_leaving = std::all_of(view.pods.begin(), view.pods.end(), [&](const Pod& pod) {
     return parts_.pods[IndexOf(pod.uid)].leaving;
   });
@@ -91,6 +97,8 @@ bool Invariants::Healthy() const {
       continue;
     }
     if (pod.leaving) continue;
+    ++could_be_in;
+    if (index < 0 && !parts_.job.allowed.empty()) continue;  // perhaps one too many
     if (index < 0 || !pod.up) return false;
     for (int s = 0; s < parts_.job.slots; ++s) {
       const SimWorker& worker = pod.workers[s];
@@ -99,7 +107,10 @@ bool Invariants::Healthy() const {
       }
     }
   }
-  if (view.train != (view.pods.size() >= parts_.job.min_pods)) return false;
+  const Sizes sizes = parts_.job.Sizes();
+  const std::size_t size = sizes.AtMost(could_be_in);
+  if (!sizes.allowed.empty() && view.pods.size() != (size > 0 ? size : could_be_in)) return false;
+  if (view.train != sizes.MayTrain(view.pods.size())) return false;
   if (view.train) return parts_.truth.Of(view.epoch).last_step > parts_.events.now() - 400 * kMs;
   for (const RankEntry& rank : view.ranks) {
     const SimPod& pod = parts_.pods[IndexOf(view.pods[rank.pod].uid)];

@@ -62,7 +62,7 @@ void Operators::NotifyView(int pod) {
       parts_.record.record().view ? parts_.record.record().view : operators_[0].heard;
   bool behind = EpochOf(self.member->current()) < EpochOf(known);
   if (reachable && behind) parts_.sidecars.Step(pod, ringmaster::membership::ViewDecided{known});
-  if (reachable) parts_.sidecars.Step(pod, TargetChanged{parts_.job.min_pods, 0});
+  if (reachable) parts_.sidecars.Step(pod, TargetChanged{parts_.job.Sizes(), 0});
   if (reachable && self.leaving)
     parts_.sidecars.Step(pod, DrainRequested{{self.uid}, std::nullopt});
   if (self.up) parts_.events.After(500 * kMs, Kind::kNotifyView, pod);
@@ -201,7 +201,7 @@ void Operators::FinishIfHeard(int index, bool ask) {
   std::vector<const RecoveryReport*> reports;
   for (const auto& [pod, report] : op.reports) reports.push_back(&report);
   RecoveryResult result =
-      RecoverFromQuorumLoss(op.lineage, uids, reports, parts_.job.min_pods, parts_.options.without);
+      RecoverFromQuorumLoss(op.lineage, uids, reports, parts_.job.Sizes(), parts_.options.without);
   for (const std::string& uid : result.silent) {
     if (!ask) break;
     parts_.journal.coverage().recovery_waits += parts_.pods[IndexOf(uid)].gone ? 1 : 0;

@@ -189,7 +189,7 @@ void Sidecars::Start(int pod) {
   if (self.gone || self.up) return;
   Config config;
   config.self = self.pod;
-  config.min_pods = parts_.job.min_pods;
+  config.sizes = parts_.job.Sizes();
   config.seed = parts_.options.seed * 131 + pod;
   config.without = parts_.options.without;
   PersistentState state;

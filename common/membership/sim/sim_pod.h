@@ -25,6 +25,9 @@ inline int IndexOf(const std::string& uid) {
 struct JobSize {
   int slots = 1, wanted = 1;
   std::uint32_t min_pods = 1;
+  std::vector<std::uint32_t> allowed;  // empty: every number of pods
+
+  membership::Sizes Sizes() const { return {min_pods, allowed}; }
 };
 
 struct SimWorker {

@@ -6,6 +6,8 @@ namespace ringmaster::membership::sim {
 namespace {
 
 constexpr std::uint64_t kTooManyEvents = 2'000'000;
+// In one of so many schedules the job may train in even numbers of pods only.
+constexpr std::uint64_t kSizesOneIn = 8;
 
 Profile DrawProfile(const Options& options, Random* random) {
   if (options.profile != Profile::kCount) return options.profile;
@@ -111,6 +113,9 @@ void World::Bootstrap() {
   network_.Draw(profile_ == Profile::kContended);
   job_.wanted = members;
   job_.min_pods = random_.Chance(700) ? 1 : static_cast<std::uint32_t>(random_.Between(1, members));
+  if (options_.seed % kSizesOneIn == 0) {
+    for (std::uint32_t pods = 2; pods <= 100; pods += 2) job_.allowed.push_back(pods);
+  }
 
   std::vector<Candidate> candidates;
   for (int i = 0; i < members; ++i) {

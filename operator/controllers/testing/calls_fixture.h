@@ -37,6 +37,7 @@ struct Call {
   std::string resource;
   std::string name;
   Json body;  // for a delete, its uid
+  bool dry_run = false;
 };
 
 // The store with the hooks described at the head of this file.
@@ -117,8 +118,8 @@ class WatchedApi : public local::InMemoryApi {
   }
   kube::Result<Json> CreateWith(const kube::Resource& resource, const std::string& ns,
                                 const Json& object, const kube::CreateOptions& options) override {
-    if (auto error =
-            Note({"create", resource.plural, runtime::MetaField(object, "name"), object})) {
+    if (auto error = Note({"create", resource.plural, runtime::MetaField(object, "name"), object,
+                           options.dry_run})) {
       return tl::unexpected(*error);
     }
     return InMemoryApi::CreateWith(resource, ns, object, options);
@@ -229,7 +230,7 @@ class JobControllerCallsTest : public ::testing::Test {
     options.pod.sidecar_target = "unix:/tmp/operator.sock";
     options.queue.first_backoff = std::chrono::milliseconds(5);
     options.queue.max_backoff = std::chrono::milliseconds(100);
-    options.gang_admission = options.pod.gang_gate = gang;
+    options.gang_admission = options.pod.counted = gang;
     controller_ = std::make_unique<JobController>(api_, registry_.get(), records_.get(), options);
     const auto started = controller_->Start();
     ASSERT_TRUE(started) << started.error().message;

@@ -193,7 +193,7 @@ void FakeCluster::Announce() {
     job::Rebuild figures = {.epoch = view_->epoch,
                             .reason = std::string(ReasonText(view_->reason)),
                             .seconds = {{job::kDecide, 0.05}}};
-    registry_->Take(pod.connection, ViewReport{view_, figures});
+    registry_->Take(pod.connection, ViewReport::Whole(view_, figures));
     registry_->Take(pod.connection, HealthReport{true, std::chrono::milliseconds(0)});
   }
 }

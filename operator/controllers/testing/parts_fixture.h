@@ -105,7 +105,9 @@ class RefusingApi : public local::InMemoryApi {
   // "create", "delete", "patch", "update", "list"; empty: none. Atomic, because another thread
   // writes events.
   std::atomic<const char*> refused_verb = "";
-  std::atomic<int> creates_allowed = 1'000'000;  // of pods
+  std::atomic<int> creates_allowed = 1'000'000;  // of pods, dry runs not counted
+  std::atomic<bool> refuses_dry_runs = false;    // of pods
+  std::atomic<int> dry_runs = 0;                 // so far
   std::atomic<int> refusals = 0;                 // so far
   std::atomic<int> lists = 0;                    // so far
   std::atomic<int> node_reads = 0;               // so far
@@ -122,10 +124,24 @@ class RefusingApi : public local::InMemoryApi {
   kube::Result<Json> CreateWith(const kube::Resource& resource, const std::string& ns,
                                 const Json& object, const kube::CreateOptions& options) override {
     const bool of_pod = resource == kube::Pods();
-    if (Refuses("create") || (of_pod && creates_allowed-- <= 0)) {
-      return tl::unexpected(refusal);
+    if (of_pod && options.dry_run) {
+      ++dry_runs;
+      if (refuses_dry_runs) return tl::unexpected(refusal);
     }
-    return InMemoryApi::CreateWith(resource, ns, object, options);
+    const bool counts = of_pod && !options.dry_run;
+    if (Refuses("create") || (counts && creates_allowed-- <= 0)) return tl::unexpected(refusal);
+    if (!of_pod) return InMemoryApi::CreateWith(resource, ns, object, options);
+    Json changed = object;
+    const std::lock_guard lock(mu_);
+    if (MetaField(object, "name").rfind(admitted_, 0) == 0) changed.merge_patch(admission_);
+    return InMemoryApi::CreateWith(resource, ns, changed, options);
+  }
+  // What an admission plugin does to each pod that is created and whose name begins so, as a merge
+  // patch.
+  void SetAdmission(Json changes, std::string names = "") {
+    const std::lock_guard lock(mu_);
+    admission_ = std::move(changes);
+    admitted_ = std::move(names);
   }
   kube::Result<Json> Get(const kube::Resource& resource, const std::string& ns,
                          const std::string& name) override {
@@ -157,6 +173,11 @@ class RefusingApi : public local::InMemoryApi {
     if (Refuses("list")) return tl::unexpected(refusal);
     return InMemoryApi::ListAll(resource, ns, options);
   }
+
+ private:
+  std::mutex mu_;
+  Json admission_ = Json::object();  // guarded by mu_
+  std::string admitted_;             // guarded by mu_
 };
 
 class PartsTest : public ::testing::Test {

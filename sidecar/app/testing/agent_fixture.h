@@ -66,9 +66,9 @@ class AgentTest : public testing::Test {
       ready_ = ready;
       missing_ = missing;
     };
-    outputs.job_operator.report_view = [this](const std::string& view, const std::string& rebuild,
-                                              uint64_t) {
-      reported_view_ = view;
+    outputs.job_operator.report_view = [this](const membership::ViewPtr& view,
+                                              const std::string& rebuild, uint64_t) {
+      reported_view_ = membership::EncodeView(*view);
       rebuild_ = rebuild;
     };
     outputs.job_operator.report_exit = [this](const job::WorkerExit& exit) {

@@ -150,7 +150,7 @@ struct AgentParts {
     outputs.report_readiness = [this](bool, const std::vector<uint32_t>&, const std::string&) {
       log.push_back("readiness");
     };
-    outputs.report_view = [this](const std::string&, const std::string& rebuild, uint64_t) {
+    outputs.report_view = [this](const membership::ViewPtr&, const std::string& rebuild, uint64_t) {
       log.push_back(rebuild.empty() ? "view" : "rebuild");
     };
     outputs.report_exit = [this](const job::WorkerExit& exit) {

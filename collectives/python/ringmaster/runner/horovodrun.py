@@ -81,11 +81,15 @@ def _build(version):
 
     from ringmaster import queries
 
+    missing = set()  # what has been said of the library, which is once enough
+
     def is_built(name):
         try:
             return getattr(queries, name + "_built")()
         except ImportError as error:  # the library itself is not there
-            _say(str(error))
+            if str(error) not in missing:
+                _say(str(error))
+            missing.add(str(error))
             return False
 
     lines = ["%s:" % version, "", "Available Frameworks:"]

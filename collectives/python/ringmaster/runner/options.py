@@ -15,7 +15,8 @@ _NOTHING_TO_TUNE = "there is nothing to tune"
 # Taken, and without effect: (names, type, why). A type of None is a flag.
 WITHOUT_MEANING = (
     (("--gloo",), None, None),  # what Ringmaster's collectives are like: nothing to say
-    (("--mpi",), None, "Ringmaster starts the workers itself and needs no MPI"),
+    (("--mpi",), None, "Ringmaster starts the workers itself and needs no MPI. Where MPI owns the "
+     "fast network, start the script by mpirun with RINGMASTER_BACKEND=mpi instead"),
     (("--disable-cache",), None, "there are no checks of hosts whose result could be kept"),
     (("--network-interfaces", "--network-interface"), str,
      "workers on one machine speak over shared memory and loopback, those of several by the "

@@ -31,6 +31,7 @@ from ringmaster.torch.operations import (allgather, allgather_async, allreduce, 
                                          reducescatter, reducescatter_async, send, send_async,
                                          sparse_allreduce_async)
 from ringmaster.torch.optimizer import DistributedOptimizer
+from ringmaster.torch.prepared import prepare_grouped_allreduce
 from ringmaster.torch.sync_batch_norm import SyncBatchNorm
 
 __all__ = [
@@ -46,7 +47,7 @@ __all__ = [
     "grouped_allreduce_async", "grouped_allreduce_async_", "grouped_reducescatter",
     "grouped_reducescatter_async", "init", "is_homogeneous", "is_initialized", "is_joining",
     "join", "last_rebuild", "last_step", "local_rank", "local_size", "mpi_built", "mpi_enabled",
-    "mpi_threads_supported", "nccl_built", "on_resize", "poll", "rank", "recv", "recv_async",
+    "mpi_threads_supported", "nccl_built", "on_resize", "poll", "prepare_grouped_allreduce", "rank", "recv", "recv_async",
     "reducescatter", "reducescatter_async", "remove_process_set", "report", "rocm_built", "send",
     "send_async", "shutdown", "size", "sparse_allreduce_async", "start_timeline", "step_view", "stop_timeline", "synchronize", "view"
 ]

@@ -12,14 +12,7 @@ from ringmaster import _in_flight, _library
 from ringmaster.process_sets import global_process_set
 from ringmaster.torch import devices
 from ringmaster.torch.tensors import (described, dtype_of, dtype_of_rows, like, packed, put_back,
-                                      request)
-
-
-def start_group(requests, buffers, finish):
-    """`finish`: for each request, what makes its result of the finished operation."""
-    operations = _in_flight.submit(requests, buffers) if requests else []
-    return _in_flight.GroupHandle([_in_flight.Handle(operation, finish[index])
-                                   for index, operation in enumerate(operations)])
+                                      request, requests)
 
 
 def start_allreduce(source, target, name, op, process_set=global_process_set, prescale=1.0,
@@ -33,7 +26,7 @@ def start_allreduce(source, target, name, op, process_set=global_process_set, pr
         wanted = request(_library.ALLREDUCE, name, source, dtype, process_set, op=op,
                          output=target.data_ptr(), prescale=float(prescale),
                          postscale=float(postscale), priority=priority)
-        operation, = _in_flight.submit([wanted], [(source, target)])
+        operation = _in_flight.submit(wanted, (source, target))
     else:  # a call that costs less
         operation = _in_flight.start("rm_allreduce_tensor_async", name, source.data_ptr(),
                                      target.data_ptr(), described(tuple(source.shape), dtype), op,
@@ -46,32 +39,24 @@ def start_allreduces(tensors, names, op, prescale, postscale, process_set, in_pl
     sources = [packed(tensor) for tensor in tensors]
     targets = sources if in_place else [like(source) for source in sources]
 
-    def finish(index):
-        if in_place:
-            return lambda _: put_back(sources[index], tensors[index])
-        return lambda _: targets[index]
+    def finish(_):
+        return list(map(put_back, sources, tensors)) if in_place else targets
 
     if len(tensors) == 1:
         handle = start_allreduce(sources[0], targets[0], names[0], op, process_set, prescale,
-                                 postscale, finish(0))
+                                 postscale, lambda _: finish(_)[0])
         return _in_flight.GroupHandle([handle])
-    requests = [request(_library.ALLREDUCE, names[i], sources[i], dtypes[i], process_set, op=op,
-                        output=targets[i].data_ptr(), prescale=float(prescale),
-                        postscale=float(postscale))
-                for i in range(len(sources))]
-    return start_group(requests, list(zip(sources, targets)),
-                       [finish(index) for index in range(len(sources))])
+    made = requests(_library.ALLREDUCE, names, sources, dtypes, process_set, targets, op=op,
+                    prescale=float(prescale), postscale=float(postscale))
+    return _in_flight.submit_group(made, (sources, targets), finish)
 
 
 def start_allgathers(tensors, names, process_set, rows_by_rank=None):
     """`rows_by_rank`: a list for each tensor, filled when the operation is done."""
     dtypes = [dtype_of_rows(tensor, "gathered") for tensor in tensors]
     sources = [packed(tensor) for tensor in tensors]
-    requests = [request(_library.ALLGATHER, names[i], sources[i], dtypes[i], process_set)
-                for i in range(len(sources))]
-    return start_group(requests, sources,
-                       [_rows_like(source, rows_by_rank and rows_by_rank[i])
-                        for i, source in enumerate(sources)])
+    made = requests(_library.ALLGATHER, names, sources, dtypes, process_set)
+    return _in_flight.submit_group(made, sources, _all_rows_like(sources, rows_by_rank))
 
 
 def start_reducescatters(tensors, names, op, prescale, postscale, process_set,
@@ -79,12 +64,9 @@ def start_reducescatters(tensors, names, op, prescale, postscale, process_set,
     """`rows_by_rank`: a list for each tensor, filled when the operation is done."""
     dtypes = [dtype_of_rows(tensor, "scattered") for tensor in tensors]
     sources = [packed(tensor) for tensor in tensors]
-    requests = [request(_library.REDUCESCATTER, names[i], sources[i], dtypes[i], process_set, op=op,
-                        prescale=float(prescale), postscale=float(postscale))
-                for i in range(len(sources))]
-    return start_group(requests, sources,
-                       [_rows_like(source, rows_by_rank and rows_by_rank[i])
-                        for i, source in enumerate(sources)])
+    made = requests(_library.REDUCESCATTER, names, sources, dtypes, process_set, op=op,
+                    prescale=float(prescale), postscale=float(postscale))
+    return _in_flight.submit_group(made, sources, _all_rows_like(sources, rows_by_rank))
 
 
 def start_alltoall(tensor, splits, name, process_set):
@@ -106,7 +88,7 @@ def start_alltoall(tensor, splits, name, process_set):
         result = _rows_like(source, received)(operation)
         return result, torch.tensor(received, **like_splits)
 
-    return start_group([wanted], [source], [finish]).single()
+    return _in_flight.Handle(_in_flight.submit(wanted, source), finish)
 
 
 def start_broadcast(tensor, root, name, process_set=global_process_set):
@@ -115,8 +97,14 @@ def start_broadcast(tensor, root, name, process_set=global_process_set):
     data = packed(tensor)
     wanted = request(_library.BROADCAST, name, data, dtype, process_set, output=data.data_ptr(),
                      root=root.encode())
-    operation, = _in_flight.submit([wanted], [data])
+    operation = _in_flight.submit(wanted, data)
     return _in_flight.Handle(operation, lambda _: put_back(data, tensor))
+
+
+def _all_rows_like(tensors, rows_by_rank):
+    makes = [_rows_like(tensor, rows_by_rank and rows_by_rank[index])
+             for index, tensor in enumerate(tensors)]
+    return lambda done: [make(member) for make, member in zip(makes, done.members())]
 
 
 def _rows_like(tensor, rows_by_rank=None):

@@ -57,9 +57,8 @@ def like(tensor):
 
 def put_back(data, tensor):
     """After an operation in place on `data`, which packed(tensor) had returned: the tensor."""
-    target = tensor.detach()
-    if data.data_ptr() != target.data_ptr() or target.is_neg():
-        target.copy_(data)
+    if data.data_ptr() != tensor.data_ptr() or tensor.is_neg():
+        tensor.detach().copy_(data)
     return tensor
 
 
@@ -72,4 +71,23 @@ def request(kind, name, tensor, dtype, process_set, **fields):
     if made.device:
         made.event = devices.event_now(tensor)  # lives as long as the request
         made.ready_event = made.event.cuda_event
+    return made
+
+
+def requests(kind, names, tensors, dtypes, process_set, outputs=None, **fields):
+    """request() of each tensor, whose result comes into the one of `outputs`."""
+    results = [tensor.data_ptr() for tensor in outputs] if outputs else [None] * len(tensors)
+    first = tensors[0].device if tensors else None
+    if any(tensor.device != first or first.type != "cpu" for tensor in tensors):
+        return [request(kind, names[i], tensors[i], dtypes[i], process_set, output=results[i],
+                        **fields)
+                for i in range(len(tensors))]
+    made = (Request * len(tensors))()  # costs less than to make each by itself
+    same = Request(kind, None, process_set.number(), **fields)
+    for i, tensor in enumerate(tensors):
+        shape = described(tuple(tensor.shape), dtypes[i])
+        made[i] = same
+        one = made[i]
+        one.name, one.input, one.output = names[i], tensor.data_ptr(), results[i]
+        one.shape, one.dimensions, one.dtype = shape.shape, shape.dimensions, dtypes[i]
     return made

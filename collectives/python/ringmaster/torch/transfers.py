@@ -69,7 +69,7 @@ def _start(key, wanted, buffer):
             before = _newest.get(slot)
             if before is None or before.done():
                 wanted.name = ("%ssend.tag%d.%d" % (key[0], key[3], slot[1])).encode()
-                operation, = _in_flight.submit([wanted], [buffer])
+                operation = _in_flight.submit(wanted, buffer)
                 # What is refused is not counted: the other end knows nothing of it.
                 _counts[key] = count + 1
                 _newest[slot] = operation

@@ -395,7 +395,7 @@ class ProcessGroup(dist.ProcessGroup):
         del opts
         name, = self._names("barrier", 1)
         request = Request(_library.BARRIER, name, self.process_set.number())
-        operation, = _in_flight.submit([request], [None])
+        operation = _in_flight.submit(request, None)
         return self._work(name, _in_flight.Handle(operation, lambda _: None), [])
 
     def monitored_barrier(self, timeout=None, wait_all_ranks=False):
