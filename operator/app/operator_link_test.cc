@@ -75,7 +75,7 @@ TEST_F(OperatorLinkTest, ASidecarIsAcceptedReportsAndIsTold) {
   // `accepted` is sent before the registry knows, so the notice is sent from a later change.
   registry_.SetChangeHandler([&](const std::string& key, std::chrono::milliseconds) {
     EXPECT_EQ(key, "default/digits");
-    registry_.Notify("job", {{"pod", planner::TargetNotice{1, 4}},
+    registry_.Notify("job", {{"pod", planner::TargetNotice{{1, {}}, 4}},
                              {"pod", planner::DrainNotice{planner::UidsOf({"other"}), "try", 7}}});
   });
   v1::SidecarReport ready;

@@ -35,7 +35,7 @@ std::vector<std::string> All(WaitingNotices& waiting) {
 TEST(WaitingNoticesTest, TheyAreTakenInTheirOrder) {
   WaitingNotices waiting;
   EXPECT_THAT(All(waiting), IsEmpty());
-  waiting.Add(TargetNotice{1, 4});
+  waiting.Add(TargetNotice{{1, {}}, 4});
   waiting.Add(FinishNotice{"done"});
   EXPECT_THAT(All(waiting), ElementsAre("target 4", "finish"));
 }
@@ -43,7 +43,7 @@ TEST(WaitingNoticesTest, TheyAreTakenInTheirOrder) {
 TEST(WaitingNoticesTest, OfOneTopicOnlyTheNewestWaits) {
   WaitingNotices waiting;
   for (std::uint32_t expected = 0; expected < 1000; ++expected) {
-    waiting.Add(TargetNotice{1, expected});
+    waiting.Add(TargetNotice{{1, {}}, expected});
     waiting.Add(PodsGoneOf({{"a", "PodGone"}}));
   }
   EXPECT_EQ(waiting.size(), 2u);
@@ -63,9 +63,9 @@ TEST(NoticeProtoTest, ADeadlineIsAlsoSaidAsTheTimeThatIsLeftAsItIsSent) {
 
 TEST(WaitingNoticesTest, WhatWasTakenIsNotReplaced) {
   WaitingNotices waiting;
-  waiting.Add(TargetNotice{1, 4});
+  waiting.Add(TargetNotice{{1, {}}, 4});
   waiting.Next();
-  waiting.Add(TargetNotice{1, 5});
+  waiting.Add(TargetNotice{{1, {}}, 5});
   EXPECT_THAT(All(waiting), ElementsAre("target 5"));
 }
 

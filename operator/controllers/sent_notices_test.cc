@@ -18,16 +18,16 @@ using testing::SizeIs;
 
 TEST(SentNoticesTest, WhatWasSentIsSentAgainOnlyWhenItHasChanged) {
   SentNotices sent;
-  EXPECT_THAT(sent.New({TargetNotice{1, 4}}), SizeIs(1));
-  EXPECT_THAT(sent.New({TargetNotice{1, 4}}), IsEmpty());
-  EXPECT_THAT(sent.New({TargetNotice{1, 5}}), SizeIs(1));
-  EXPECT_THAT(sent.New({TargetNotice{1, 4}}), SizeIs(1)) << "back again is a change too";
+  EXPECT_THAT(sent.New({TargetNotice{{1, {}}, 4}}), SizeIs(1));
+  EXPECT_THAT(sent.New({TargetNotice{{1, {}}, 4}}), IsEmpty());
+  EXPECT_THAT(sent.New({TargetNotice{{1, {}}, 5}}), SizeIs(1));
+  EXPECT_THAT(sent.New({TargetNotice{{1, {}}, 4}}), SizeIs(1)) << "back again is a change too";
 }
 
 TEST(SentNoticesTest, NoticesOfAnotherKindAreAnotherTopic) {
   SentNotices sent;
-  EXPECT_THAT(sent.New({TargetNotice{1, 4}}), SizeIs(1));
-  EXPECT_THAT(sent.New({TargetNotice{1, 4}, FinishNotice{"done"}}),
+  EXPECT_THAT(sent.New({TargetNotice{{1, {}}, 4}}), SizeIs(1));
+  EXPECT_THAT(sent.New({TargetNotice{{1, {}}, 4}, FinishNotice{"done"}}),
               ElementsAre(Notice(FinishNotice{"done"})));
 }
 
@@ -52,9 +52,9 @@ TEST(SentNoticesTest, ThePodsThatAreGoneAreOneTopic) {
 TEST(SentNoticesTest, WhatIsOfNoInterestAnyMoreIsForgotten) {
   SentNotices sent;
   const Notice drain = DrainNotice{UidsOf({"a"}), "try", 7};
-  EXPECT_THAT(sent.New({drain, TargetNotice{1, 4}}), SizeIs(2));
-  EXPECT_THAT(sent.New({TargetNotice{1, 4}}), IsEmpty());
-  EXPECT_THAT(sent.New({drain, TargetNotice{1, 4}}), SizeIs(1));
+  EXPECT_THAT(sent.New({drain, TargetNotice{{1, {}}, 4}}), SizeIs(2));
+  EXPECT_THAT(sent.New({TargetNotice{{1, {}}, 4}}), IsEmpty());
+  EXPECT_THAT(sent.New({drain, TargetNotice{{1, {}}, 4}}), SizeIs(1));
 }
 
 TEST(SharedListsTest, WhatIsTheSameInTheNextLookIsTheSameObject) {

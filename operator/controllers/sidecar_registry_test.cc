@@ -122,7 +122,7 @@ TEST_F(SidecarRegistryTest, ReadySinceIsTheMomentItBecameReady) {
 TEST_F(SidecarRegistryTest, ANewStreamHasBeenToldNothing) {
   Connect("a");
   const auto tell = [&] {
-    registry_.Notify("job-uid", {{"a", planner::TargetNotice{1, 4}}});
+    registry_.Notify("job-uid", {{"a", planner::TargetNotice{{1, {}}, 4}}});
     return Sent("a");
   };
   EXPECT_EQ(tell(), 1u);
@@ -134,8 +134,8 @@ TEST_F(SidecarRegistryTest, ANewStreamHasBeenToldNothing) {
 TEST_F(SidecarRegistryTest, EachSidecarIsToldItsOwnNotices) {
   Connect("a");
   Connect("b");
-  registry_.Notify("job-uid", {{"a", planner::TargetNotice{1, 4}},
-                               {"b", planner::TargetNotice{1, 4}},
+  registry_.Notify("job-uid", {{"a", planner::TargetNotice{{1, {}}, 4}},
+                               {"b", planner::TargetNotice{{1, {}}, 4}},
                                {"b", planner::FinishNotice{}},
                                {"gone", planner::FinishNotice{}}});
   EXPECT_EQ(Sent("a"), 1u);
