@@ -29,7 +29,6 @@
 #include "operator/cli/ui_command.h"
 #include "operator/kube/base64.h"
 #include "operator/kube/file.h"
-#include "operator/kubelet/parent_death_watchdog.h"
 #include "operator/local/local_cluster.h"
 
 extern char** environ;
@@ -77,15 +76,13 @@ Outcome<void> CheckBinaries(const fs::path& bin_dir) {
 
 // Runs on the signal thread, so it must not use a stream that another thread may have locked.
 [[noreturn]] void EndAtOnce(const fs::path& run_dir) {
-  kubelet::ParentDeathWatchdog::LeaveLogs(run_dir);
   dprintf(STDERR_FILENO, "%sringmaster: interrupted again: ended at once\n%s\n",
           isatty(STDERR_FILENO) ? "\n" : "", WhereLogsAre(run_dir).c_str());
   _exit(static_cast<int>(ExitCode::kInterrupted));
 }
 
 // A second Ctrl-C arrives on the signal thread while the first is being handled. The process then
-// ends at once, and the watchdog of the local cluster cleans up as after a SIGKILL, except that it
-// keeps the logs.
+// ends at once, and the watchdog of the local cluster cleans up as after a SIGKILL.
 class Interrupts {
  public:
   explicit Interrupts(const fs::path& run_dir)

@@ -14,14 +14,15 @@
 #include <utility>
 #include <vector>
 
+#include "operator/kubelet/run_files.h"
+
 namespace ringmaster::cli {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr char kLock[] = "run.lock";
-// The files that a run creates and removes, besides its logs and its lock.
-constexpr const char* kOwnFiles[] = {"kubeconfig", "operator.sock", "ring.key", "pods",
-                                     "nodes",      "node.id",       "keep-logs"};
+using kubelet::kRunFiles;
+using kubelet::kRunLock;
+
 // The longest path of a unix socket, and our longest path below the run directory.
 constexpr std::size_t kLongestSocket = 107;
 constexpr std::string_view kSocketBelow =
@@ -29,7 +30,7 @@ constexpr std::string_view kSocketBelow =
 constexpr std::size_t kLongestRunDir = kLongestSocket - kSocketBelow.size();
 
 Outcome<int> TakeLock(const fs::path& dir) {
-  int fd = open((dir / kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  int fd = open((dir / kRunLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) {
     return Fail(ExitCode::kMachineLacks, fmt::format("run directory {} can't be written: {}",
                                                      dir.string(), std::strerror(errno)));
@@ -122,8 +123,8 @@ std::string WhatOthersRead(const fs::path& dir) {
 // run closes its directory to them.
 Outcome<void> CheckFree(const fs::path& dir) {
   std::error_code ignored;
-  if (fs::exists(dir / kLock, ignored)) return {};
-  for (const char* name : kOwnFiles) {
+  if (fs::exists(dir / kRunLock, ignored)) return {};
+  for (const char* name : kRunFiles) {
     if (!fs::exists(fs::symlink_status(dir / name, ignored))) continue;
     return Fail(ExitCode::kUsage,
                 fmt::format("run directory {} has a file or folder \"{}\" that is no run's, and a "
@@ -192,10 +193,9 @@ void RunDirectory::Clean(const fs::path& path, bool ours, bool keep) {
     fs::remove(path.parent_path(), ignored);  // succeeds only for the last run
     return;
   }
-  // Removes a key to a server that is gone, and unused sockets. The lock comes last: without it the
-  // other files would look like those of another program.
-  for (const char* name : kOwnFiles) fs::remove_all(path / name, ignored);
-  fs::remove(path / kLock, ignored);
+  // Removes a key to a server that is gone, and unused sockets.
+  for (const char* name : kRunFiles) fs::remove_all(path / name, ignored);
+  fs::remove(path / kRunLock, ignored);
 }
 
 namespace {
@@ -233,14 +233,14 @@ fs::path LogsOfLastRun(const RunPaths& paths) {
 std::string WhereLogsAre(const fs::path& run_dir) {
   // Whoever still writes may have made the folder anew, but nobody makes the lock anew.
   std::error_code ignored;
-  if (fs::exists(run_dir / kLock, ignored)) return "All logs: " + (run_dir / "logs").string();
+  if (fs::exists(run_dir / kRunLock, ignored)) return "All logs: " + (run_dir / "logs").string();
   return fmt::format("The logs are gone: {} was removed while the run went on", run_dir.string());
 }
 
 Outcome<void> CheckOwn(const fs::path& dir) { return CheckOwn(WithoutSlash(dir), false); }
 
 bool IsAlive(const fs::path& run_dir) {
-  int fd = open((run_dir / kLock).c_str(), O_RDWR | O_CLOEXEC);
+  int fd = open((run_dir / kRunLock).c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return false;
   bool free = flock(fd, LOCK_EX | LOCK_NB) == 0;
   close(fd);
@@ -256,7 +256,7 @@ Outcome<std::vector<fs::path>> LivingRuns(const RunPaths& paths) {
   std::vector<std::pair<fs::file_time_type, fs::path>> alive;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     if (!CheckOwn(entry.path()) || !IsAlive(entry.path())) continue;
-    alive.emplace_back(fs::last_write_time(entry.path() / kLock, error), entry.path());
+    alive.emplace_back(fs::last_write_time(entry.path() / kRunLock, error), entry.path());
   }
   std::sort(alive.rbegin(), alive.rend());
   std::vector<fs::path> runs;
