@@ -4,7 +4,9 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cstdint>
 
+#include "common/fields/fields.h"
 #include "operator/api/labels.h"
 #include "operator/api/time.h"
 #include "operator/kubelet/process.h"
@@ -52,15 +54,15 @@ std::filesystem::path LogFile(const PodContext& pod, const std::string& containe
 ContainerState FirstState(const Json& spec, ContainerKind kind) {
   ContainerState state;
   state.kind = kind;
-  state.name = spec.value("name", "");
-  state.image = spec.value("image", "");
+  state.name = fields::Text(spec, "name");
+  state.image = fields::Text(spec, "image");
   state.reason = "PodInitializing";
   return state;
 }
 
 ContainerProbes ProbesOf(const Json& spec, ContainerKind kind) {
   if (kind == ContainerKind::kInit) return {Json(), Json()};
-  return {spec.value("startupProbe", Json()), spec.value("readinessProbe", Json())};
+  return {fields::Member(spec, "startupProbe"), fields::Member(spec, "readinessProbe")};
 }
 
 bool RestartsAfter(const ContainerState& state, const std::string& policy) {
@@ -79,22 +81,22 @@ bool RestartsAfter(const ContainerState& state, const std::string& policy) {
 // address to the pod when it registers.
 std::optional<std::string> ProbeAddress(const PodContext& pod, const Json& container,
                                         const Json& port) {
-  if (IsSidecarImage(container.value("image", ""))) {
-    const Json notes = pod.pod["metadata"].value("annotations", Json::object());
-    std::string address = notes.value(api::kHttpAnnotation, "");
+  if (IsSidecarImage(fields::Text(container, "image"))) {
+    const Json& notes = fields::Member(pod.pod["metadata"], "annotations");
+    std::string address = fields::Text(notes, api::kHttpAnnotation);
     return address.empty() ? std::nullopt : std::optional(address);
   }
   if (port.is_number_integer()) return pod.options.address + ":" + std::to_string(port.get<int>());
-  for (const Json& declared : container.value("ports", Json::array())) {
-    if (port.is_string() && declared.value("name", "") == port.get<std::string>()) {
-      return pod.options.address + ":" + std::to_string(declared.value("containerPort", 0));
+  for (const Json& declared : fields::List(container, "ports")) {
+    if (port.is_string() && fields::Text(declared, "name") == port.get<std::string>()) {
+      return pod.options.address + ":" + std::to_string(fields::Integer(declared, "containerPort"));
     }
   }
   return std::nullopt;
 }
 
 milliseconds Timeout(const Json& probe) {
-  return seconds(std::max(1, probe.value("timeoutSeconds", 1)));
+  return seconds(std::max<int64_t>(1, fields::Integer(probe, "timeoutSeconds", 1)));
 }
 
 }  // namespace
@@ -291,15 +293,17 @@ void ContainerRunner::RunProbe(Clock::time_point now) {
   bool http = probe.contains("httpGet");
   if (!http && !probe.contains("tcpSocket")) return CountProbe(kind, true, now);
   const Json& action = probe[http ? "httpGet" : "tcpSocket"];
-  auto address = ProbeAddress(*pod_, spec_, action.value("port", Json()));
+  auto address = ProbeAddress(*pod_, spec_, fields::Member(action, "port"));
   if (!address) return CountProbe(kind, false, now);
   probes_.Await();
-  pod_->host.ProbeHttp(pod_->uid(), state_.name, starts_, *address,
-                       http ? action.value("path", "/") : "", Timeout(probe));
+  std::string path = fields::Text(action, "path");
+  if (path.empty()) path = "/";
+  pod_->host.ProbeHttp(pod_->uid(), state_.name, starts_, *address, http ? path : "",
+                       Timeout(probe));
 }
 
 bool ContainerRunner::StartExecProbe(const Json& probe) {
-  const Json command = probe["exec"].value("command", Json::array());
+  const Json& command = fields::List(probe["exec"], "command");
   std::vector<std::string> argv;
   for (const Json& word : command) argv.push_back(word.is_string() ? word.get<std::string>() : "");
   const auto program = argv.empty() ? std::nullopt

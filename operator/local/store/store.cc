@@ -7,6 +7,7 @@
 #include "operator/kube/resources.h"
 #include "operator/local/store/admission.h"
 #include "operator/local/store/metadata_checks.h"
+#include "operator/local/store/pod_types.h"
 #include "operator/local/store/write_rules.h"
 
 namespace ringmaster::local {
@@ -188,12 +189,13 @@ Answer<Json> Store::CreateLocked(const Resource& resource, const std::string& ur
   if (!name) return tl::unexpected(name.error());
   const auto now = Now();
   SetIdentity(resource, *ns, *name, api::FormatTime(now), object);
+  if (resource == kube::Pods()) DropNulls(object);
+  if (auto ok = CheckFormat(resource, object); !ok) return tl::unexpected(ok.error());
   SetDefaults(resource, object);
   if (resource == kube::HorovodJobs()) {
     auto ok = jobs_.Admit(object, *name, nullptr, options.strict_fields, options.dropped);
     if (!ok) return tl::unexpected(ok.error());
   }
-  if (auto ok = CheckFormat(resource, object); !ok) return tl::unexpected(ok.error());
   std::vector<Cause> causes = CheckMetadata(object["metadata"]);
   if (causes.empty() && !options.core_event) causes = CheckCreate(resource, object);
   if (!causes.empty()) return tl::unexpected(Invalid(resource, *name, causes));
@@ -242,6 +244,7 @@ Answer<Json> Store::UpdateLocked(const Resource& resource, const std::string& ns
     auto ok = jobs_.Admit(object, name, live.get(), options.strict_fields, options.dropped);
     if (!ok) return tl::unexpected(ok.error());
   }
+  if (resource == kube::Pods()) DropNulls(object);
   if (auto ok = CheckFormat(resource, object); !ok) return tl::unexpected(ok.error());
   if (subresource.empty()) {
     std::vector<Cause> causes = CheckMetadata(object["metadata"]);

@@ -98,7 +98,7 @@ TEST(Store, FieldsOfAPodThatTheClusterReadsHaveTheirTypes) {
                     {"spec", {{"containers", {{{"name", "c"}, {"image", "i"}}}}}}};
   const Json wrong = {{"nodeName", 5},
                       {"schedulerName", Json::object()},
-                      {"restartPolicy", nullptr},
+                      {"restartPolicy", 5},
                       {"schedulingGates", {1}},
                       {"terminationGracePeriodSeconds", 1e300}};
   for (const auto& [field, value] : wrong.items()) {
