@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/process/file_limit.h"
 #include "common/ring_key/ring_key.h"
 #include "common/sync/mutex.h"
 #include "operator/app/operator_app.h"
@@ -410,6 +411,7 @@ Outcome<void> RunJobs(const RunOptions& options, const RunPaths& paths, const st
   if (auto ok = PrepareOutput(options.output_dir, &*jobs); !ok) return ok;
   auto run_dir = RunDirectory::Create(options.run_dir, paths, run_id);
   if (!run_dir) return tl::unexpected(run_dir.error());
+  process::RaiseFileLimit();  // each pod takes some seven files
 
   Outcome<void> outcome;
   {

@@ -81,6 +81,8 @@ struct RestServer::Impl {
     auto api = ParsePath(path);
     if (!api) return SendStatus(response, NoSuchPath());
     const std::string& sub = api->subresource;
+    const bool goes_on = Flag(request, "watch") || Flag(request, "follow");
+    if (goes_on && HttpsServer::IsShort(request)) return SendAway(response);
     if (sub == "log" && *api->resource == kube::Pods())
       return StreamLog(streams, request, *api, response);
     if (request.method == "GET") {
@@ -90,6 +92,14 @@ struct RestServer::Impl {
     }
     if (request.method == "DELETE") return Delete(request, *api, response);
     Write(request, *api, response);
+  }
+
+  void SendAway(Response& response) const {
+    const size_t most = options.limits.connections - options.limits.short_connections;
+    response.set_header("Retry-After", "1");
+    SendStatus(response, Failure(429, "TooManyRequests",
+                                 "this server has " + std::to_string(most) +
+                                     " connections, and takes no more that watch or follow"));
   }
 
   bool IsReview(const Request& request) const {

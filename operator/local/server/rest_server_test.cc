@@ -8,6 +8,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
+#include "tests/support/until.h"
+
 namespace ringmaster::local {
 namespace {
 
@@ -125,6 +130,39 @@ TEST_F(RestServerTest, ConnectionsThatSayNothingKeepNobodyOut) {
   for (int i = 0; i < 60; ++i) silent.push_back(Connected());
   EXPECT_TRUE(Answers());
   for (const int fd : silent) close(fd);
+}
+
+TEST_F(RestServerTest, WhereConnectionsRunOutWatchesAreSentAwayAndShortRequestsAreServed) {
+  Start({.connections = 4, .short_connections = 2});
+  std::atomic<int> watching = 0;
+  std::atomic<bool> over = false;
+  std::vector<std::thread> watches;
+  for (int i = 0; i < 2; ++i) {
+    watches.emplace_back([&] {
+      Client(kToken)->Get(
+          std::string(kPath) + "?watch=true&allowWatchBookmarks=true", {},
+          [&](const httplib::Response&) { return ++watching > 0; },
+          [&](const char*, size_t) { return !over; });
+    });
+  }
+  ASSERT_TRUE(support::Until([&] { return watching == 2; }));
+  for (int i = 0; i < 10; ++i) {
+    const auto third = Client(kToken)->Get(std::string(kPath) + "?watch=true");
+    ASSERT_TRUE(third);
+    EXPECT_EQ(third->status, 429);
+    EXPECT_EQ(third->get_header_value("Retry-After"), "1");
+    EXPECT_THAT(third->body, HasSubstr("has 2 connections"));
+    // One client that would keep its connection.
+    const auto client = Client(kToken);
+    client->set_keep_alive(true);
+    const auto answer = client->Get(kPath);
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 200);
+    EXPECT_EQ(answer->get_header_value("Connection"), "close");
+  }
+  over = true;
+  server_->Stop();
+  for (std::thread& thread : watches) thread.join();
 }
 
 TEST_F(RestServerTest, WhoDripsBytesIsCutOffAtTheDeadlineOfTheWhole) {
