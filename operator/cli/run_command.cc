@@ -212,6 +212,10 @@ Outcome<void> ToOutcome(SessionEnd end, const std::vector<std::string>& why) {
       return {};
     case SessionEnd::kInterrupted:
       return Fail(ExitCode::kInterrupted, "interrupted: the job was ended");
+    case SessionEnd::kDirectoryGone:
+      return Fail(ExitCode::kJobFailed,
+                  "the run's directory was removed while the run went on, and nothing can start in "
+                  "it any more: the job was ended");
     case SessionEnd::kFailed:
     case SessionEnd::kTimeout:
       break;
@@ -345,6 +349,7 @@ Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<J
                      {.timeout = options.timeout,
                       .sidecar_token = stack->sidecar_token,
                       .logs = run_dir / "logs",
+                      .directory_is_there = [&run_dir] { return IsThere(run_dir); },
                       .other_machines = elsewhere->any(),
                       .output = options.np > 0 ? SessionOptions::Output::kAll
                                                : SessionOptions::Output::kRankZero});

@@ -182,6 +182,8 @@ SessionEnd RunSession::Follow() {
       end = SessionEnd::kInterrupted;
     } else if (options_.timeout.count() && now - begun_ >= options_.timeout)
       end = SessionEnd::kTimeout;
+    if (end == SessionEnd::kSucceeded && !options_.directory_is_there())
+      end = SessionEnd::kDirectoryGone;
     if (end != SessionEnd::kSucceeded) break;
     Show(now, false);
   }
@@ -231,6 +233,7 @@ void RunSession::Show(TimePoint now, bool last) {
 
 std::string RunSession::ExitReason(const JobRun& job, SessionEnd end) const {
   if (job.end()) return job.end()->succeeded ? "Succeeded" : "Failed";
+  if (end == SessionEnd::kDirectoryGone) return "Failed";
   return end == SessionEnd::kTimeout ? "Timeout" : "Interrupted";
 }
 

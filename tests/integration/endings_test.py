@@ -244,7 +244,7 @@ def test_sigkill_before_the_workers_have_begun(write, tmp_path):
 def test_sigkill_leaves_only_the_logs_of_a_run_that_was_not_named(write):
     process = subprocess.Popen(
         [str(harness.BIN / "ringmaster"), "run", str(write(manifest(command=["sleep", "1000"])))],
-        env=harness.environment() | {"XDG_RUNTIME_DIR": "/tmp"}, stdout=subprocess.PIPE, text=True)
+        env=harness.environment() | {"RINGMASTER_RUNS": "/tmp"}, stdout=subprocess.PIPE, text=True)
     folder = pathlib.Path(process.stdout.readline().split()[-1])
     assert folder.parent == pathlib.Path("/tmp/ringmaster")
     process.kill()

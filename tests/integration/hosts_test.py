@@ -105,7 +105,7 @@ def test_a_function_runs_on_two_machines(hosts, tmp_path):
     # The run that fails keeps its logs. Short: unix sockets lie below it.
     with tempfile.TemporaryDirectory(prefix="rm-", dir="/tmp") as runs:
         env = harness.environment(**hosts.environment, PYTHONPATH=str(harness.BIN.parent / "python"), RINGMASTER_BIN=str(harness.BIN),
-                                  XDG_RUNTIME_DIR=runs)
+                                  RINGMASTER_RUNS=runs)
         done = subprocess.run(hosts.words(ssh_hosts.LAUNCHER, [PYTHON, "-B", "calls.py"]), capture_output=True, text=True, timeout=harness.PATIENCE,
                               cwd=tmp_path, env=dict(env, PATH=env["PATH"] + ":/usr/sbin:/sbin"), stdin=subprocess.DEVNULL)
     said = done.stdout + done.stderr
