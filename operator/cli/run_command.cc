@@ -43,7 +43,9 @@ constexpr std::chrono::milliseconds kGrace{3000};
 constexpr std::chrono::milliseconds kPlainPeriod{3000};
 constexpr std::chrono::milliseconds kPagePeriod{1000};
 constexpr int kPatienceForSlots = 600;  // seconds, like a job's time to start
-constexpr size_t kKeptRuns = 10;        // runs that did not succeed, whose logs may still be wanted
+// Free in the run directory: without the first no run begins, without the second it counts as full.
+constexpr std::uintmax_t kRoomToBegin = 16u << 20, kRoomToGoOn = 1u << 20;
+constexpr size_t kKeptRuns = 10;  // runs that did not succeed, whose logs may still be wanted
 
 Outcome<std::vector<Json>> Jobs(const RunOptions& options) {
   if (options.np == 0) return LoadManifests(options.manifests);
@@ -344,7 +346,7 @@ void TellNodesLeft(Stack* stack, const Elsewhere& elsewhere, Display* display) {
 
 Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<Json>& jobs,
                     Interrupts* interrupts, const fs::path& run_dir, Display* display,
-                    Elsewhere* elsewhere) {
+                    Elsewhere* elsewhere, Outcome<void>* room) {
   RunSession session(stack->api, display,
                      {.timeout = options.timeout,
                       .sidecar_token = stack->sidecar_token,
@@ -369,6 +371,7 @@ Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<J
     if (opened) page = std::move(*opened);
   }
   SessionEnd end = session.Follow();
+  *room = CheckSpace(run_dir, kRoomToGoOn);  // before the end of the pods makes some
   page.Close();
   interrupts->Attach(nullptr);
   elsewhere->StopFollowing();
@@ -383,7 +386,7 @@ Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<J
 
 Outcome<void> RunInDirectory(const RunOptions& options, const fs::path& bin_dir,
                              std::vector<Json> jobs, Interrupts* interrupts,
-                             const fs::path& run_dir) {
+                             const fs::path& run_dir, Outcome<void>* room) {
   const bool plain = options.plain || !isatty(STDOUT_FILENO);
   const auto display = MakeSharedDisplay(plain ? MakePlainDisplay(stdout, kPlainPeriod)
                                                : MakeTerminalDisplay(stdout));
@@ -398,7 +401,7 @@ Outcome<void> RunInDirectory(const RunOptions& options, const fs::path& bin_dir,
   auto outcome = Carry(stack->api.get(), options.carried);
   if (outcome) outcome = elsewhere.Join(*stack, &jobs);
   if (outcome)
-    outcome = RunOn(&*stack, options, jobs, interrupts, run_dir, display.get(), &elsewhere);
+    outcome = RunOn(&*stack, options, jobs, interrupts, run_dir, display.get(), &elsewhere, room);
   elsewhere.StopFollowing();
   stack->Stop();
   TellNodesLeft(&*stack, elsewhere, display.get());
@@ -416,13 +419,18 @@ Outcome<void> RunJobs(const RunOptions& options, const RunPaths& paths, const st
   if (auto ok = PrepareOutput(options.output_dir, &*jobs); !ok) return ok;
   auto run_dir = RunDirectory::Create(options.run_dir, paths, run_id);
   if (!run_dir) return tl::unexpected(run_dir.error());
+  if (auto room = CheckSpace(run_dir->path(), kRoomToBegin); !room) {
+    RunDirectory::Clean(run_dir->path(), run_dir->ours(), false);
+    return room;
+  }
   process::RaiseFileLimit();  // each pod takes some seven files
 
-  Outcome<void> outcome;
+  // A full disk: whatever the job has failed with may have come of it, and logs may lack their end.
+  Outcome<void> outcome, room;
   {
     Interrupts interrupts(run_dir->path());
     LogToFile(run_dir->path(), "operator");
-    outcome = RunInDirectory(options, paths.bin_dir, *jobs, &interrupts, run_dir->path());
+    outcome = RunInDirectory(options, paths.bin_dir, *jobs, &interrupts, run_dir->path(), &room);
   }
   RunDirectory::RemoveOld(paths, kKeptRuns);
   // A user who interrupts a job, or whose time limit is over, wants to know the job's state.
@@ -433,6 +441,8 @@ Outcome<void> RunJobs(const RunOptions& options, const RunPaths& paths, const st
   if (told && !options.output_dir.empty())
     outcome.error().message += "\nOutput of each rank: " + options.output_dir.string();
   if (told) outcome.error().message += "\n" + logs;
+  if (!room && !outcome && outcome.error().code == ExitCode::kJobFailed)
+    return Fail(ExitCode::kMachineLacks, outcome.error().message + "\n" + room.error().message);
   return outcome;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -232,6 +233,20 @@ fs::path LogsOfLastRun(const RunPaths& paths) {
     if (CheckOwn(run) && fs::is_directory(run / "logs", ignored)) return run / "logs";
   }
   return "";
+}
+
+Outcome<void> CheckSpace(const fs::path& dir, std::uintmax_t least_bytes) {
+  struct statvfs info = {};
+  if (statvfs(dir.c_str(), &info) != 0) return {};
+  const std::uintmax_t bytes = std::uintmax_t{info.f_bavail} * info.f_frsize;
+  const bool files = info.f_files == 0 || info.f_favail > 0;  // some file systems count none
+  if (bytes >= least_bytes && files) return {};
+  return Fail(ExitCode::kMachineLacks,
+              fmt::format("the file system of {} is full: {} KiB are free{}, and at least {} KiB "
+                          "are needed. Make room there, or take another place with --run-dir or "
+                          "$RINGMASTER_RUNS",
+                          dir.string(), bytes / 1024, files ? "" : " but no file more",
+                          least_bytes / 1024));
 }
 
 bool IsThere(const fs::path& run_dir) {

@@ -5,6 +5,7 @@
 // Thread rule: one thread.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -57,6 +58,9 @@ class RunDirectory {
   bool ours_;
   Locks locks_;
 };
+
+// kMachineLacks where the file system of the directory has less free than this, or no file more.
+Outcome<void> CheckSpace(const std::filesystem::path& dir, std::uintmax_t least_bytes);
 
 // Whether nobody has removed the directory of this run, which goes on.
 bool IsThere(const std::filesystem::path& run_dir);

@@ -96,6 +96,16 @@ TEST_F(RunDirectoryTest, ARemovedDirectoryIsNoticedThoughSomebodyMakesItAnew) {
   EXPECT_FALSE(IsThere(run->path()));
 }
 
+TEST_F(RunDirectoryTest, AFileSystemWithTooLittleRoomIsRefused) {
+  EXPECT_TRUE(CheckSpace(base_, 1).has_value());
+  const auto full = CheckSpace(base_, UINTMAX_MAX);
+  ASSERT_FALSE(full.has_value());
+  EXPECT_EQ(full.error().code, ExitCode::kMachineLacks);
+  EXPECT_THAT(full.error().message,
+              AllOf(HasSubstr("the file system of " + base_.string() + " is full"),
+                    HasSubstr("--run-dir")));
+}
+
 TEST_F(RunDirectoryTest, ANodesDirectoryIsNoRun) {
   paths_ = {};
   RunPaths nodes{.of_nodes = true};
