@@ -20,6 +20,7 @@
 #include "operator/cli/host_follower.h"
 #include "operator/cli/kept_output.h"
 #include "operator/cli/kube_failure.h"
+#include "operator/cli/local_mode.h"
 #include "operator/cli/machines.h"
 #include "operator/cli/manifest.h"
 #include "operator/cli/run_environment.h"
@@ -48,8 +49,15 @@ constexpr std::uintmax_t kRoomToBegin = 16u << 20, kRoomToGoOn = 1u << 20;
 constexpr size_t kKeptRuns = 10;  // runs that did not succeed, whose logs may still be wanted
 
 Outcome<std::vector<Json>> Jobs(const RunOptions& options) {
-  if (options.np == 0) return LoadManifests(options.manifests);
   std::error_code error;
+  if (options.np == 0) {
+    const auto folders = ParseClaimFolders(options.volumes, fs::current_path(error));
+    if (!folders) return tl::unexpected(folders.error());
+    auto jobs = LoadManifests(options.manifests);
+    if (!jobs) return jobs;
+    if (auto given = GiveFolders(*folders, &*jobs); !given) return tl::unexpected(given.error());
+    return jobs;
+  }
   auto job = JobForCommand(options, fs::current_path(error));
   if (!job) return tl::unexpected(job.error());
   return std::vector<Json>{*job};
@@ -335,6 +343,13 @@ Outcome<void> Carry(kube::KubeApi* api, const fs::path& file) {
   return {};
 }
 
+void TellIgnored(const Json& job, Display* display) {
+  std::string fields;
+  for (const std::string& field : IgnoredFields(job))
+    fields += (fields.empty() ? "" : ", ") + field;
+  if (!fields.empty()) display->Line("without effect on this machine: " + fields);
+}
+
 // Reports each node once.
 void TellNodesLeft(Stack* stack, const Elsewhere& elsewhere, Display* display) {
   for (const std::string& node : std::exchange(stack->nodes_left, {})) {
@@ -398,6 +413,7 @@ Outcome<void> RunInDirectory(const RunOptions& options, const fs::path& bin_dir,
   if (!stack) return tl::unexpected(stack.error());
   // Shown only when the watchdog runs, which cleans up however this process ends.
   display->Line(fmt::format("run directory {}", run_dir.string()));
+  for (const Json& job : jobs) TellIgnored(job, display.get());
   auto outcome = Carry(stack->api.get(), options.carried);
   if (outcome) outcome = elsewhere.Join(*stack, &jobs);
   if (outcome)
