@@ -28,6 +28,7 @@
 #include "operator/cli/kube_failure.h"
 #include "operator/cli/log_lines.h"
 #include "operator/cli/observer.h"
+#include "operator/cli/pod_log.h"
 #include "operator/cli/work_queue.h"
 #include "operator/inspection/inspection.h"
 #include "operator/inspection/job_conditions.h"
@@ -281,14 +282,7 @@ class JobFollower {
     for (auto waited = kLook; waited <= kPause && !stop.stop_requested(); waited += kLook)
       std::this_thread::sleep_for(kLook);
     if (stop.stop_requested() || job_ended_) return false;
-    const auto pod = to_.api->Get(kube::Pods(), to_.ns, name);
-    if (!pod) return pod.error().code != kube::ErrorCode::kNotFound;
-    for (const Json& status : fields::ListAt(*pod, "/status/containerStatuses")) {
-      if (fields::Text(status, "name") == wanted_.container)
-        return fields::Member(status, "state").contains("running") &&
-               fields::Integer(status, "restartCount") == 0;  // otherwise this is another log
-    }
-    return false;
+    return StillRuns(to_.api.get(), to_.ns, name, wanted_.container);
   }
 
   bool HasBegun(const Json& pod) const {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/fields/fields.h"
 #include "common/lines/line_splitter.h"
 #include "operator/api/horovod_job.h"
 #include "operator/cli/failure_report.h"
@@ -53,6 +54,18 @@ std::deque<std::string> LastLines(kube::KubeApi* api, const std::string& ns,
   (void)api->PodLogWith(ns, pod, {.container = api::kWorkerContainer, .tail = Newest::kMost},
                         on_text, {});
   return newest.Take();
+}
+
+bool StillRuns(kube::KubeApi* api, const std::string& ns, const std::string& pod,
+               const std::string& container) {
+  const auto object = api->Get(kube::Pods(), ns, pod);
+  if (!object) return object.error().code != kube::ErrorCode::kNotFound;
+  for (const kube::Json& status : fields::ListAt(*object, "/status/containerStatuses")) {
+    if (fields::Text(status, "name") == container)
+      return fields::Member(status, "state").contains("running") &&
+             fields::Integer(status, "restartCount") == 0;  // otherwise this is another log
+  }
+  return false;
 }
 
 std::vector<std::string> FailureLinesOf(kube::KubeApi* api, const JobRun& job,

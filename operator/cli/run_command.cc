@@ -403,8 +403,9 @@ Outcome<void> RunInDirectory(const RunOptions& options, const fs::path& bin_dir,
                              std::vector<Json> jobs, Interrupts* interrupts,
                              const fs::path& run_dir, Outcome<void>* room) {
   const bool plain = options.plain || !isatty(STDOUT_FILENO);
-  const auto display = MakeSharedDisplay(plain ? MakePlainDisplay(stdout, kPlainPeriod)
-                                               : MakeTerminalDisplay(stdout));
+  const auto display =
+      MakeSharedDisplay(plain ? MakePlainDisplay(stdout, kPlainPeriod, interrupts->stop())
+                              : MakeTerminalDisplay(stdout, interrupts->stop()));
   Elsewhere elsewhere(options, ToMachineOptions(options, bin_dir, run_dir), display.get(),
                       interrupts->stop());
   const auto address = elsewhere.Prepare();

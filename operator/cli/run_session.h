@@ -55,11 +55,14 @@ class RunSession {
 
  private:
   struct Watchers;
+  struct Backlog;
 
   JobRun* Find(const std::string& ns, const std::string& name);
   void OnPod(const kube::Json& pod, bool gone);
   void Show(TimePoint now, bool last);
   void OnStatus(JobRun* job, const inspection::SidecarStatus& status);
+  // From any thread: the line is shown later, or lost where too much waits for that.
+  void PostOutput(const std::string& ns, const std::string& pod, std::string line);
   void ShowOutput(const std::string& ns, const std::string& pod, const std::string& line);
   void FinishOutput();
   std::string Prefix(const JobRun& job) const;
@@ -71,6 +74,7 @@ class RunSession {
   const SessionOptions options_;
   const TimePoint begun_;
   std::atomic<int> interrupted_{0};
+  const std::unique_ptr<Backlog> backlog_;
   WorkQueue inbox_;
   // Used by the loop thread only:
   std::vector<std::unique_ptr<JobRun>> jobs_;
