@@ -33,6 +33,7 @@
 #include "operator/inspection/inspection.h"
 #include "operator/inspection/job_conditions.h"
 #include "operator/inspection/sidecar_addresses.h"
+#include "operator/kubelet/log_folder.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -312,7 +313,8 @@ class JobFollower {
 std::filesystem::path KeptLog(const inspection::Connection& to, const std::string& pod,
                               const std::string& container) {
   if (to.run_dir.empty()) return "";
-  const std::filesystem::path file = to.run_dir / "logs" / pod / (container + ".log");
+  const std::filesystem::path file =
+      to.run_dir / "logs" / kubelet::LogFolder(to.ns, pod) / (container + ".log");
   std::error_code error;
   return std::filesystem::is_regular_file(file, error) ? file : "";
 }
@@ -328,7 +330,10 @@ std::vector<std::string> LeftTexts(const inspection::Connection& to, const std::
   std::error_code error;
   if (to.run_dir.empty()) return {};
   for (const auto& entry : std::filesystem::directory_iterator(to.run_dir / "logs", error)) {
-    const std::string name = entry.path().filename().string();
+    std::string name = entry.path().filename().string();
+    const std::string before = kubelet::LogFolder(to.ns, "");
+    if (!name.starts_with(before)) continue;
+    name = name.substr(before.size());
     const auto index = inspection::IndexInName(name, job);
     const auto log = KeptLog(to, name, wanted.container);
     if (index && wanted.Has(*index) && !log.empty()) left[*index] = LeftText(name, log);

@@ -10,6 +10,7 @@
 #include "operator/api/horovod_job.h"
 #include "operator/cli/failure_report.h"
 #include "operator/cli/log_lines.h"
+#include "operator/kubelet/log_folder.h"
 
 namespace ringmaster::cli {
 
@@ -74,7 +75,8 @@ std::vector<std::string> FailureLinesOf(kube::KubeApi* api, const JobRun& job,
   const std::string pod = job.PodToBlame();
   auto log = pod.empty() ? std::deque<std::string>() : LastLines(api, job.ns(), pod);
   if (log.empty() && !pod.empty() && !logs.empty())
-    log = LastLinesOfFile(logs / pod / (std::string(api::kWorkerContainer) + ".log"));
+    log = LastLinesOfFile(logs / kubelet::LogFolder(job.ns(), pod) /
+                          (std::string(api::kWorkerContainer) + ".log"));
   return FailureReport(job.name(), why,
                        {.name = pod,
                         .first_number = job.FirstNumberOf(pod),

@@ -9,6 +9,7 @@
 #include "common/fields/fields.h"
 #include "operator/api/labels.h"
 #include "operator/api/time.h"
+#include "operator/kubelet/log_folder.h"
 #include "operator/kubelet/process.h"
 
 namespace ringmaster::kubelet {
@@ -48,7 +49,7 @@ ContainerSetup ProbeSetup(ContainerSetup setup, const PodContext& pod,
 }
 
 std::filesystem::path LogFile(const PodContext& pod, const std::string& container) {
-  return pod.options.run_dir / "logs" / pod.name() / (container + ".log");
+  return pod.options.run_dir / "logs" / LogFolder(pod.ns(), pod.name()) / (container + ".log");
 }
 
 ContainerState FirstState(const Json& spec, ContainerKind kind) {
@@ -145,6 +146,7 @@ void ContainerRunner::Start(Clock::time_point now) {
   std::filesystem::path log = LogFile(*pod_, state_.name);
   std::error_code error;
   std::filesystem::create_directories(log.parent_path(), error);
+  if (starts_ > 0) previous_offset_ = log_offset_;
   log_offset_ = std::filesystem::exists(log, error) ? std::filesystem::file_size(log, error) : 0;
   int death_signal = ParentDeathSignal(setup->argv[0]);
   auto pid =
@@ -260,7 +262,8 @@ void ContainerRunner::StopWaiting() {
 
 ContainerLog ContainerRunner::Log(bool pod_ends) const {
   bool more = !pod_ends && !state_.done;
-  return {LogFile(*pod_, state_.name), log_offset_, pid_ > 0 || (more && starts_ > 0), starts_ > 0};
+  return {LogFile(*pod_, state_.name), log_offset_, pid_ > 0 || (more && starts_ > 0), starts_ > 0,
+          previous_offset_};
 }
 
 // ---- Probes

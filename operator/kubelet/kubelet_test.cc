@@ -175,6 +175,15 @@ TEST_F(KubeletTest, APodThatSucceedsIsSucceededAndItsOutputIsInTheLog) {
   EXPECT_EQ(pod["status"]["podIP"], "127.0.0.1");
 }
 
+TEST_F(KubeletTest, PodsOfOneNameInTwoNamespacesHaveLogsOfTheirOwn) {
+  ASSERT_TRUE(store_->Create(kube::Namespaces(), "", {{"metadata", {{"name", "team"}}}}));
+  Run(Pod("p", {Shell("main", "echo mine")}));
+  ASSERT_TRUE(store_->Create(kube::Pods(), "team", Pod("p", {Shell("main", "echo theirs")})));
+  WaitForPhase("p", "Succeeded");
+  WaitForLog("team_p", "main", "theirs\n");
+  EXPECT_EQ(Log("p", "main"), "mine\n");
+}
+
 TEST_F(KubeletTest, AFailureIsReportedWithItsExitCode) {
   Run(Pod("p", {Shell("main", "exit 7")}));
   Json pod = WaitForPhase("p", "Failed");
@@ -526,6 +535,7 @@ TEST_F(KubeletTest, LogsKnowWhereTheLastStartBegan) {
   auto log = kubelet_->LogOf("default", "p", "main");
   ASSERT_TRUE(log.has_value());
   EXPECT_EQ(log->offset, 5u);
+  EXPECT_EQ(log->previous, 0u);
   EXPECT_FALSE(log->running);
 }
 

@@ -9,8 +9,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <thread>
 
+#include "operator/kube/resources.h"
+#include "operator/local/server/table.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/until.h"
 
 namespace ringmaster::local {
@@ -24,8 +28,9 @@ constexpr char kPath[] = "/api/v1/namespaces/default/configmaps";
 
 class RestServerTest : public testing::Test {
  protected:
-  void Start(const HttpsLimits& limits) {
+  void Start(const HttpsLimits& limits, FindLog logs = {}) {
     RestServerOptions options;
+    options.logs = std::move(logs);
     options.tls = *MakeTlsMaterial();
     options.token = kToken;
     options.limits = limits;
@@ -115,6 +120,71 @@ TEST_F(RestServerTest, AWatchThatShallListFirstIsRefusedSoThatTheClientListsItse
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->status, 422);
   EXPECT_THAT(answer->body, HasSubstr("sendInitialEvents: Forbidden"));
+}
+
+TEST_F(RestServerTest, AStrategicPatchOfAListIsRefusedAndOneOfMapsIsMerged) {
+  Start({});
+  const auto client = Client(kToken);
+  ASSERT_TRUE(client->Post(kPath, R"({"metadata": {"name": "a"}})", "application/json"));
+  const std::string object = std::string(kPath) + "/a";
+  const char type[] = "application/strategic-merge-patch+json";
+  const auto merged = client->Patch(object, R"({"data": {"k": "v"}})", type);
+  ASSERT_TRUE(merged);
+  EXPECT_EQ(merged->status, 200) << merged->body;
+  EXPECT_THAT(merged->body, HasSubstr(R"("k":"v")"));
+  for (const char* patch :
+       {R"({"metadata": {"finalizers": ["a/b"]}})", R"({"data": {"$patch": "replace"}})"}) {
+    const auto refused = client->Patch(object, patch, type);
+    ASSERT_TRUE(refused);
+    EXPECT_EQ(refused->status, 415) << patch;
+    EXPECT_THAT(refused->body, HasSubstr("--type=merge"));
+  }
+}
+
+TEST_F(RestServerTest, ThePreviousLogIsThatOfTheProcessBeforeAndTheOtherParametersAreRefused) {
+  const support::TempDir dir;
+  std::ofstream(dir.path() / "log") << "first\nse\ncond\nthird\n";
+  std::optional<uint64_t> previous = 6;
+  Start({}, [&](const std::string&, const std::string&, const std::string&) {
+    return LogFile{dir.path() / "log", 14, false, previous};
+  });
+  const auto client = Client(kToken);
+  const std::string pods = "/api/v1/namespaces/default/pods";
+  const auto made = client->Post(pods,
+                                 R"({"metadata": {"name": "p"}, "spec": {"containers":
+                                    [{"name": "main", "image": "any"}]}})",
+                                 "application/json");
+  ASSERT_TRUE(made);
+  ASSERT_EQ(made->status, 201) << made->body;
+  const auto get = [&](const std::string& query) {
+    const auto answer = client->Get(pods + "/p/log?" + query);
+    EXPECT_TRUE(answer);
+    return answer ? std::to_string(answer->status) + " " + answer->body : "";
+  };
+  EXPECT_EQ(get(""), "200 third\n");
+  EXPECT_EQ(get("previous=true"), "200 se\ncond\n");
+  EXPECT_EQ(get("previous=true&tailLines=1"), "200 cond\n");
+  EXPECT_EQ(get("timestamps=false"), "200 third\n");
+  for (const char* query : {"timestamps=true", "sinceSeconds=5", "sinceTime=x", "limitBytes=1"}) {
+    const std::string answer = get(query);
+    EXPECT_TRUE(answer.starts_with("400 ")) << answer;
+    EXPECT_THAT(answer, HasSubstr(query));
+  }
+  previous.reset();
+  EXPECT_THAT(get("previous=true&container=main"), HasSubstr("has not been started before"));
+}
+
+TEST(TableTest, APodWithAStatusOfAnotherShapeIsARowAmongTheOthers) {
+  const Json meta = {{"name", "p"}};
+  const Json table = MakeTable(
+      kube::Pods(),
+      {{{"metadata", meta}, {"spec", 5}, {"status", {{"containerStatuses", {5, "x", nullptr}}}}},
+       {{"metadata", meta}, {"status", {{"reason", 5}, {"conditions", {{{"reason", 5}}}}}}},
+       {{"metadata", meta}, {"status", {{"containerStatuses", {{{"ready", "yes"}}}}}}},
+       {{"metadata", meta}, {"status", {{"phase", "Running"}}}}},
+      CrdSchema(), 0);
+  ASSERT_EQ(table["rows"].size(), 4u);
+  EXPECT_EQ(table["rows"][3]["cells"][2], "Running");
 }
 
 TEST_F(RestServerTest, AHeadWithoutEndIsCutOff) {
