@@ -92,8 +92,7 @@ class Builder {
                     "the folder that stands for a manifest's persistentVolumeClaim; all pods share "
                     "it, and it stays")
         ->type_name("CLAIM=DIR")
-        ->expected(1)
-        ->take_all();
+        ->allow_extra_args(false);
     Number(app, "--ssh-port", &run.ssh.port, "port of the hosts' sshd", 1, 65535)
         ->type_name("PORT");
     app->add_option("--ssh-identity-file", run.ssh.identity_file, "key for the hosts")
