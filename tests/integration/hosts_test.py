@@ -228,6 +228,10 @@ def test_a_node_process_that_dies_is_started_again(hosts, write, tmp_path):
         assert job.run.wait() == 0, job.run.text()
         check(tmp_path)
         assert "has not said that it ended" not in job.run.text(), job.run.text()
+    # The node process that was killed has left its logs, and nothing else.
+    nodes = pathlib.Path("/tmp/ring-nodes-0")
+    assert [[file.name for file in node.iterdir()] for node in nodes.iterdir()] == [["logs"]]
+    ssh_hosts.shutil.rmtree(nodes)
 
 
 def test_an_interrupt_ends_it_on_every_machine(hosts, write, tmp_path):
