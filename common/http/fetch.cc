@@ -6,6 +6,7 @@
 #include <asio/read.hpp>
 #include <asio/write.hpp>
 #include <charconv>
+#include <system_error>
 
 namespace ringmaster::http {
 namespace {
@@ -41,10 +42,10 @@ std::optional<std::string> BodyOf(const std::string& answer) {
 
 }  // namespace
 
-std::optional<std::string> Fetch(const std::string& address, const std::string& path,
-                                 const FetchOptions& options) {
-  const auto where = Parse(address);
-  if (!where) return std::nullopt;
+namespace {
+
+std::optional<std::string> FetchFrom(const tcp::endpoint& where, const std::string& address,
+                                     const std::string& path, const FetchOptions& options) {
   std::string request = "GET " + path + " HTTP/1.1\r\nHost: " + address + "\r\n";
   for (const auto& [name, value] : options.headers) request += name + ": " + value + "\r\n";
   request += "Connection: close\r\n\r\n";
@@ -52,7 +53,7 @@ std::optional<std::string> Fetch(const std::string& address, const std::string& 
   bool whole = false;
   asio::io_context loop(1);
   tcp::socket socket(loop);
-  socket.async_connect(*where, [&](std::error_code not_connected) {
+  socket.async_connect(where, [&](std::error_code not_connected) {
     if (not_connected) return;
     asio::async_write(socket, asio::buffer(request), [&](std::error_code not_sent, std::size_t) {
       if (not_sent) return;
@@ -63,6 +64,19 @@ std::optional<std::string> Fetch(const std::string& address, const std::string& 
   });
   loop.run_for(options.deadline);
   return whole ? BodyOf(answer) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> Fetch(const std::string& address, const std::string& path,
+                                 const FetchOptions& options) {
+  const auto where = Parse(address);
+  if (!where) return std::nullopt;
+  try {
+    return FetchFrom(*where, address, path, options);
+  } catch (const std::system_error&) {
+    return std::nullopt;  // a loop needs files of its own, and this process may have too many open
+  }
 }
 
 }  // namespace ringmaster::http

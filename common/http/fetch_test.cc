@@ -1,6 +1,7 @@
 #include "common/http/fetch.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
@@ -50,6 +51,18 @@ TEST_F(FetchTest, BringsTheBodyAndSendsTheHeaders) {
   Stop();
   EXPECT_EQ(path_, "/status");
   EXPECT_EQ(token_, "t");
+}
+
+TEST_F(FetchTest, WithoutAFileToOpenThereIsNoAnswer) {
+  Serve({.body = "{}"});
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{3, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  std::optional<std::string> body = "nothing was asked";
+  EXPECT_NO_THROW(body = Fetch(address_, "/status", {.deadline = milliseconds(20'000)}));
+  EXPECT_EQ(body, std::nullopt);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
 TEST_F(FetchTest, WhatIsNo200IsNoAnswer) {

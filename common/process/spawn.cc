@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/process/file_limit.h"
+
 namespace ringmaster::process {
 namespace {
 
@@ -62,6 +64,7 @@ void ConnectFiles(const SpawnSpec& spec, int report) {
     if (getppid() != parent) _exit(127);  // the parent died before prctl
   }
   ResetSignals(spec.isolated);
+  RestoreFileLimit();
   ConnectFiles(spec, report);
   if (!spec.working_dir.empty() && chdir(spec.working_dir.c_str()) != 0)
     Fail(report, "working directory");

@@ -3,10 +3,13 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+
+#include "common/process/file_limit.h"
 
 namespace ringmaster::process {
 namespace {
@@ -31,6 +34,18 @@ std::string Output(SpawnSpec spec, const std::string& script) {
 
 TEST(SpawnTest, TheProgramGetsItsEnvironmentDirectoryAndAnEmptyInput) {
   EXPECT_EQ(Output({.env = {"A=b"}, .working_dir = "/"}, "echo $A; pwd; cat"), "b\n/\n");
+}
+
+TEST(SpawnTest, TheProgramHasTheLimitOfFilesFromBeforeOursWasRaised) {
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit low{100, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  RaiseFileLimit();
+  rlimit now{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &now), 0);
+  EXPECT_EQ(now.rlim_cur, limit.rlim_max);
+  EXPECT_EQ(Output({}, "ulimit -Sn"), "100\n");
 }
 
 TEST(SpawnTest, TheProcessLeadsAGroup) {

@@ -215,6 +215,10 @@ Outcome<RunOptions> CheckRun(Parsed* p, const std::string& program) {
     run.manifests.assign(p->run_words.begin(), p->run_words.end());
     return run;
   }
+  if (!run.volumes.empty())
+    return Fail(ExitCode::kUsage,
+                "--volume goes with a manifest; a command sees the folders of this machine as they "
+                "are");
   run.command = p->run_words;
   if (run.command.empty())
     return Fail(ExitCode::kUsage,

@@ -257,6 +257,12 @@ TEST(CommandLineTest, WrongWordsAreUsageErrorsThatNameThem) {
   }
 }
 
+TEST(CommandLineTest, AVolumeTakesOneWordAndMayComeAgain) {
+  const auto run = Parse<RunOptions>({"run", "--volume", "a=/x", "--volume=b=/y", "job.yaml"});
+  EXPECT_THAT(run.volumes, ElementsAre("a=/x", "b=/y"));
+  EXPECT_THAT(run.manifests, ElementsAre("job.yaml"));
+}
+
 TEST(CommandLineTest, ATildeInAPathIsTheHomeFolderHoweverTheShellLeavesIt) {
   const auto at_home = [](std::vector<std::string> words) {
     auto parsed = ParseCommandLine(std::move(words), "ringmaster", "/home/me");

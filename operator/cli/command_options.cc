@@ -88,6 +88,11 @@ class Builder {
                     "a file that every worker finds as `file` in $RINGMASTER_MOUNT_CARRIED, on "
                     "whatever machine it runs")
         ->type_name("FILE");
+    app->add_option("--volume", run.volumes,
+                    "the folder that stands for a manifest's persistentVolumeClaim; all pods share "
+                    "it, and it stays")
+        ->type_name("CLAIM=DIR")
+        ->allow_extra_args(false);
     Number(app, "--ssh-port", &run.ssh.port, "port of the hosts' sshd", 1, 65535)
         ->type_name("PORT");
     app->add_option("--ssh-identity-file", run.ssh.identity_file, "key for the hosts")

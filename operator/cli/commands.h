@@ -32,7 +32,8 @@ struct RunOptions {
   std::optional<int> fusion_threshold;
   std::string backend;  // of spec.collectives; empty: the default
   std::vector<std::string> command;
-  std::filesystem::path carried;  // a file for every worker of the command; empty: none
+  std::filesystem::path carried;     // a file for every worker of the command; empty: none
+  std::vector<std::string> volumes;  // CLAIM=DIR, each
   // Other machines, by ssh; none: this one alone.
   std::vector<Host> hosts;
   // Asked for the hosts again and again, instead of `hosts`; empty: none.

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 class ConnectionTest : public testing::Test {
  protected:
   ConnectionTest() {
-    around_.paths.runtime_dir = temporary_.path();
+    around_.paths.runs = temporary_.path();
     around_.home = "/home/me";
   }
   RunDirectory Alive(const std::string& id) {

@@ -9,6 +9,7 @@
 
 #include "common/plain_text/plain_text.h"
 #include "common/sync/mutex.h"
+#include "operator/cli/patient_output.h"
 #include "operator/inspection/terminal_text.h"
 
 namespace ringmaster::cli {
@@ -21,13 +22,11 @@ constexpr std::chrono::milliseconds kLasts{2'000};
 
 class TerminalDisplay : public Display {
  public:
-  explicit TerminalDisplay(std::FILE* out) : out_(out) {}
+  TerminalDisplay(std::FILE* out, std::stop_token end) : out_(out), screen_(out, std::move(end)) {}
   ~TerminalDisplay() override { TerminalDisplay::Finish(); }
 
   void Line(const std::string& text) override {
-    const std::string all = kEraseLine + text + "\n" + progress_;
-    std::fwrite(all.data(), 1, all.size(), out_);  // a line may have a NUL in it
-    std::fflush(out_);
+    screen_.Write(kEraseLine + text + "\n" + progress_);
   }
 
   void Progress(const std::string& clock, const ProgressNews& news, TimePoint now) override {
@@ -38,15 +37,13 @@ class TerminalDisplay : public Display {
     ShowHeldUp(clock, news.held_up, cut, now);
     if (cut == progress_) return;
     progress_ = cut;
-    std::fprintf(out_, "%s%s", kEraseLine, progress_.c_str());
-    std::fflush(out_);
+    screen_.Write(kEraseLine + progress_);
   }
 
   void Finish() override {
     if (progress_.empty()) return;
     progress_.clear();
-    std::fputs(kEraseLine, out_);
-    std::fflush(out_);
+    screen_.Write(kEraseLine);
   }
 
   int width() const override {
@@ -82,19 +79,17 @@ class TerminalDisplay : public Display {
   }
 
   std::FILE* const out_;
+  PatientOutput screen_;
   std::string progress_;
   std::vector<Reason> reasons_;  // those that last
 };
 
 class PlainDisplay : public Display {
  public:
-  PlainDisplay(std::FILE* out, std::chrono::milliseconds period) : out_(out), period_(period) {}
+  PlainDisplay(std::FILE* out, std::chrono::milliseconds period, std::stop_token end)
+      : out_(out, std::move(end)), period_(period) {}
 
-  void Line(const std::string& text) override {
-    const std::string line = text + "\n";
-    std::fwrite(line.data(), 1, line.size(), out_);  // it may have a NUL in it
-    std::fflush(out_);
-  }
+  void Line(const std::string& text) override { out_.Write(text + "\n"); }
 
   void Progress(const std::string& clock, const ProgressNews& news, TimePoint now) override {
     const std::string& text = news.text;
@@ -108,7 +103,7 @@ class PlainDisplay : public Display {
   int width() const override { return 100; }
 
  private:
-  std::FILE* const out_;
+  PatientOutput out_;
   const std::chrono::milliseconds period_;
   std::optional<TimePoint> last_;
   std::string shown_;
@@ -142,16 +137,17 @@ class SharedDisplay : public Display {
 
 }  // namespace
 
-std::unique_ptr<Display> MakeTerminalDisplay(std::FILE* out) {
-  return std::make_unique<TerminalDisplay>(out);
+std::unique_ptr<Display> MakeTerminalDisplay(std::FILE* out, std::stop_token end) {
+  return std::make_unique<TerminalDisplay>(out, std::move(end));
 }
 
 std::unique_ptr<Display> MakeSharedDisplay(std::unique_ptr<Display> display) {
   return std::make_unique<SharedDisplay>(std::move(display));
 }
 
-std::unique_ptr<Display> MakePlainDisplay(std::FILE* out, std::chrono::milliseconds period) {
-  return std::make_unique<PlainDisplay>(out, period);
+std::unique_ptr<Display> MakePlainDisplay(std::FILE* out, std::chrono::milliseconds period,
+                                          std::stop_token end) {
+  return std::make_unique<PlainDisplay>(out, period, std::move(end));
 }
 
 }  // namespace ringmaster::cli

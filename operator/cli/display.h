@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -39,8 +40,10 @@ class Display {
   virtual int width() const = 0;
 };
 
-std::unique_ptr<Display> MakeTerminalDisplay(std::FILE* out);
-std::unique_ptr<Display> MakePlainDisplay(std::FILE* out, std::chrono::milliseconds period);
+// `end`: from then on nobody waits for a terminal or a pipe that takes nothing.
+std::unique_ptr<Display> MakeTerminalDisplay(std::FILE* out, std::stop_token end = {});
+std::unique_ptr<Display> MakePlainDisplay(std::FILE* out, std::chrono::milliseconds period,
+                                          std::stop_token end = {});
 // Wraps `display` for several threads.
 std::unique_ptr<Display> MakeSharedDisplay(std::unique_ptr<Display> display);
 

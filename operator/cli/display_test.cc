@@ -7,7 +7,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <sstream>
+#include <thread>
+
+#include "tests/support/until.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -38,6 +43,36 @@ TEST(PlainDisplayTest, ALineWithANulIsWhole) {
   std::fclose(out);
   EXPECT_EQ(std::string(text, size), std::string("a\0b\n", 4));
   free(text);
+}
+
+TEST(PlainDisplayTest, AReaderThatTakesNothingIsWaitedForUntilTheEndIsRequested) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  // A pipe holds 64 KiB.
+  std::FILE* out = fdopen(ends[1], "w");
+  std::stop_source end;
+  std::atomic<int> written = 0;
+  std::thread writer([&] {
+    const auto display = MakePlainDisplay(out, seconds(3), end.get_token());
+    for (int i = 0; i < 1000; ++i) {
+      display->Line(std::string(99, 'x'));
+      ++written;
+    }
+  });
+  EXPECT_TRUE(support::Until([&] { return written > 590; }));
+  EXPECT_LT(written, 1000);
+  std::string text(50 * 100, '\0');
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t n = read(ends[0], text.data() + at, text.size() - at);
+    ASSERT_GT(n, 0);
+    at += static_cast<size_t>(n);
+  }
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 50);  // nothing is lost while it waits
+  end.request_stop();
+  writer.join();
+  EXPECT_EQ(written, 1000);
+  std::fclose(out);
+  close(ends[0]);
 }
 
 // A display on a pseudo-terminal with this many columns, and its output.

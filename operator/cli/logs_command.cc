@@ -28,10 +28,12 @@
 #include "operator/cli/kube_failure.h"
 #include "operator/cli/log_lines.h"
 #include "operator/cli/observer.h"
+#include "operator/cli/pod_log.h"
 #include "operator/cli/work_queue.h"
 #include "operator/inspection/inspection.h"
 #include "operator/inspection/job_conditions.h"
 #include "operator/inspection/sidecar_addresses.h"
+#include "operator/kubelet/log_folder.h"
 
 namespace ringmaster::cli {
 namespace {
@@ -281,14 +283,7 @@ class JobFollower {
     for (auto waited = kLook; waited <= kPause && !stop.stop_requested(); waited += kLook)
       std::this_thread::sleep_for(kLook);
     if (stop.stop_requested() || job_ended_) return false;
-    const auto pod = to_.api->Get(kube::Pods(), to_.ns, name);
-    if (!pod) return pod.error().code != kube::ErrorCode::kNotFound;
-    for (const Json& status : fields::ListAt(*pod, "/status/containerStatuses")) {
-      if (fields::Text(status, "name") == wanted_.container)
-        return fields::Member(status, "state").contains("running") &&
-               fields::Integer(status, "restartCount") == 0;  // otherwise this is another log
-    }
-    return false;
+    return StillRuns(to_.api.get(), to_.ns, name, wanted_.container);
   }
 
   bool HasBegun(const Json& pod) const {
@@ -318,7 +313,8 @@ class JobFollower {
 std::filesystem::path KeptLog(const inspection::Connection& to, const std::string& pod,
                               const std::string& container) {
   if (to.run_dir.empty()) return "";
-  const std::filesystem::path file = to.run_dir / "logs" / pod / (container + ".log");
+  const std::filesystem::path file =
+      to.run_dir / "logs" / kubelet::LogFolder(to.ns, pod) / (container + ".log");
   std::error_code error;
   return std::filesystem::is_regular_file(file, error) ? file : "";
 }
@@ -334,7 +330,10 @@ std::vector<std::string> LeftTexts(const inspection::Connection& to, const std::
   std::error_code error;
   if (to.run_dir.empty()) return {};
   for (const auto& entry : std::filesystem::directory_iterator(to.run_dir / "logs", error)) {
-    const std::string name = entry.path().filename().string();
+    std::string name = entry.path().filename().string();
+    const std::string before = kubelet::LogFolder(to.ns, "");
+    if (!name.starts_with(before)) continue;
+    name = name.substr(before.size());
     const auto index = inspection::IndexInName(name, job);
     const auto log = KeptLog(to, name, wanted.container);
     if (index && wanted.Has(*index) && !log.empty()) left[*index] = LeftText(name, log);

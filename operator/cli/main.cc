@@ -45,6 +45,7 @@ Surroundings SurroundingsFromEnvironment(const std::string& program) {
   const std::filesystem::path name = std::filesystem::path(program).filename();
   return {
       .paths = {.run_dir = Variable("RINGMASTER_RUN_DIR"),
+                .runs = Variable("RINGMASTER_RUNS"),
                 .runtime_dir = Variable("XDG_RUNTIME_DIR"),
                 .bin_dir = std::filesystem::read_symlink("/proc/self/exe", error).parent_path()},
       .kubeconfig = Variable("KUBECONFIG"),

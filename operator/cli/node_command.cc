@@ -13,6 +13,7 @@
 
 #include "common/fields/fields.h"
 #include "common/logging/log.h"
+#include "common/process/file_limit.h"
 #include "operator/cli/detach.h"
 #include "operator/cli/kube_failure.h"
 #include "operator/cli/run_directory.h"
@@ -101,6 +102,7 @@ Outcome<void> Serve(const NodeCommandOptions& options, const fs::path& bin_dir,
                     const RunDirectory& dir, const kube::ClientConfig& config,
                     const SayReady& ready) {
   LogToFile(dir.path(), "node");
+  process::RaiseFileLimit();
   auto client = kube::MakeKubeClient(config);
   if (!client) return tl::unexpected(FromKube(client.error()));
   const std::shared_ptr<kube::KubeApi> api = std::move(*client);

@@ -5,10 +5,12 @@
 #include <string_view>
 #include <utility>
 
+#include "common/fields/fields.h"
 #include "common/lines/line_splitter.h"
 #include "operator/api/horovod_job.h"
 #include "operator/cli/failure_report.h"
 #include "operator/cli/log_lines.h"
+#include "operator/kubelet/log_folder.h"
 
 namespace ringmaster::cli {
 
@@ -55,13 +57,26 @@ std::deque<std::string> LastLines(kube::KubeApi* api, const std::string& ns,
   return newest.Take();
 }
 
+bool StillRuns(kube::KubeApi* api, const std::string& ns, const std::string& pod,
+               const std::string& container) {
+  const auto object = api->Get(kube::Pods(), ns, pod);
+  if (!object) return object.error().code != kube::ErrorCode::kNotFound;
+  for (const kube::Json& status : fields::ListAt(*object, "/status/containerStatuses")) {
+    if (fields::Text(status, "name") == container)
+      return fields::Member(status, "state").contains("running") &&
+             fields::Integer(status, "restartCount") == 0;  // otherwise this is another log
+  }
+  return false;
+}
+
 std::vector<std::string> FailureLinesOf(kube::KubeApi* api, const JobRun& job,
                                         const std::string& why, bool shown,
                                         const std::filesystem::path& logs) {
   const std::string pod = job.PodToBlame();
   auto log = pod.empty() ? std::deque<std::string>() : LastLines(api, job.ns(), pod);
   if (log.empty() && !pod.empty() && !logs.empty())
-    log = LastLinesOfFile(logs / pod / (std::string(api::kWorkerContainer) + ".log"));
+    log = LastLinesOfFile(logs / kubelet::LogFolder(job.ns(), pod) /
+                          (std::string(api::kWorkerContainer) + ".log"));
   return FailureReport(job.name(), why,
                        {.name = pod,
                         .first_number = job.FirstNumberOf(pod),

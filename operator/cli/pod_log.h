@@ -17,6 +17,11 @@ namespace ringmaster::cli {
 std::deque<std::string> LastLines(kube::KubeApi* api, const std::string& ns,
                                   const std::string& pod);
 
+// Whether this container still runs as it was started first: if the stream of its log has ended,
+// the stream alone has. True where nobody can say.
+bool StillRuns(kube::KubeApi* api, const std::string& ns, const std::string& pod,
+               const std::string& container);
+
 // FailureReport() of the pod that caused the failure. `shown`: its workers' output was shown
 // already. `logs` is where a run on this machine keeps logs, also of pods that are gone; empty:
 // nowhere.

@@ -3,11 +3,20 @@
 #include <algorithm>
 
 #include "common/lines/line_splitter.h"
+#include "common/sync/pause.h"
 #include "operator/api/horovod_job.h"
+#include "operator/cli/pod_log.h"
 
 namespace ringmaster::cli {
 
 using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::chrono::milliseconds kBeforeNextStream{
+    500};  // before a broken stream is opened again
+
+}  // namespace
 
 PodOutputs::PodOutputs(std::shared_ptr<kube::KubeApi> api, OnLine on_line)
     : api_(std::move(api)), on_line_(std::move(on_line)) {}
@@ -46,15 +55,27 @@ void PodOutputs::Finish(std::chrono::milliseconds quiet, std::chrono::millisecon
 void PodOutputs::Read(std::stop_token stop, const std::string& ns, const std::string& pod) {
   lines::LineSplitter lines([&](std::string_view line) { on_line_(ns, pod, std::string(line)); },
                             lines::LineSplitter::kLongestLabelled);
+  // A stream may end before the log does: its connection is cut, or its deadline has come. The next
+  // one sends again what was read of those before.
+  size_t seen = 0, skip = 0;
   auto on_text = [&](std::string_view text) {
+    const size_t old = std::min(skip, text.size());
+    skip -= old;
+    if (old == text.size()) return true;
+    seen += text.size() - old;
     {
       const sync::MutexLock lock(&mu_);
       last_text_ = Clock::now();
     }
-    lines.Feed(text, std::chrono::steady_clock::now());
+    lines.Feed(text.substr(old), std::chrono::steady_clock::now());
     return true;
   };
-  (void)api_->PodLog(ns, pod, api::kWorkerContainer, true, on_text, stop);
+  while (true) {
+    (void)api_->PodLog(ns, pod, api::kWorkerContainer, true, on_text, stop);
+    if (stop.stop_requested() || !StillRuns(api_.get(), ns, pod, api::kWorkerContainer)) break;
+    sync::Pause(stop, kBeforeNextStream);
+    skip = seen;
+  }
   lines.Finish();
 }
 

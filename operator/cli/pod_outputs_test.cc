@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "common/sync/pause.h"
+#include "operator/kube/errors.h"
 #include "operator/local/store/in_memory_api.h"
 #include "operator/local/store/store.h"
 
@@ -37,10 +40,30 @@ class ApiWithALog : public local::InMemoryApi {
       }
       return {};
     }
+    if (pod == "cut") {
+      on_text(++streams_ == 1 ? "one\ntw" : "one\ntwo\nthree\n");
+      if (streams_ == 2) Report(pod, "terminated");
+      return streams_ == 1 ? kube::Result<void>(tl::unexpected(kube::Unavailable("log", "cut")))
+                           : kube::Result<void>();
+    }
     on_text("old 1\nold");
     if (follow) on_text(" 2\nnew\nlast");
     return {};
   }
+
+  // Makes the pod, or changes it: its container is in this state.
+  void Report(const std::string& pod, const char* state) {
+    kube::Json object = {{"metadata", {{"name", pod}, {"namespace", "default"}}},
+                         {"spec", {{"containers", {{{"name", "worker"}, {"image", "any"}}}}}}};
+    if (!Get(kube::Pods(), "default", pod)) (void)Create(kube::Pods(), "default", object);
+    object = Get(kube::Pods(), "default", pod).value();
+    object["status"]["containerStatuses"] = {
+        {{"name", "worker"}, {"state", {{state, kube::Json::object()}}}}};
+    EXPECT_TRUE(Update(kube::Pods(), "default", object, "status"));
+  }
+
+ private:
+  std::atomic<int> streams_ = 0;  // of the pod "cut"
 };
 
 class PodOutputsTest : public testing::Test {
@@ -52,7 +75,8 @@ class PodOutputsTest : public testing::Test {
 
   sync::Mutex mu_;
   std::vector<std::string> lines_ GUARDED_BY(mu_);
-  PodOutputs outputs_{std::make_shared<ApiWithALog>(),
+  const std::shared_ptr<ApiWithALog> api_ = std::make_shared<ApiWithALog>();
+  PodOutputs outputs_{api_,
                       [this](const std::string& ns, const std::string& pod, std::string line) {
                         const sync::MutexLock lock(&mu_);
                         lines_.push_back(ns + "/" + pod + ": " + line);
@@ -71,6 +95,13 @@ TEST_F(PodOutputsTest, DoesNotWaitForALogThatGoesOn) {
   EXPECT_THAT(Lines(), IsEmpty());
   outputs_.Finish({}, {});
   EXPECT_THAT(Lines(), ElementsAre("ns/endless: half"));
+}
+
+TEST_F(PodOutputsTest, AStreamThatIsCutIsOpenedAgainWhileTheContainerRuns) {
+  api_->Report("cut", "running");
+  outputs_.Follow("default", "cut", "uid");
+  outputs_.Finish(kPatience, kPatience);
+  EXPECT_THAT(Lines(), ElementsAre("default/cut: one", "default/cut: two", "default/cut: three"));
 }
 
 TEST_F(PodOutputsTest, WaitsForALogWhileItGrows) {

@@ -13,12 +13,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/process/file_limit.h"
 #include "common/ring_key/ring_key.h"
 #include "common/sync/mutex.h"
 #include "operator/app/operator_app.h"
 #include "operator/cli/host_follower.h"
 #include "operator/cli/kept_output.h"
 #include "operator/cli/kube_failure.h"
+#include "operator/cli/local_mode.h"
 #include "operator/cli/machines.h"
 #include "operator/cli/manifest.h"
 #include "operator/cli/run_environment.h"
@@ -29,7 +31,6 @@
 #include "operator/cli/ui_command.h"
 #include "operator/kube/base64.h"
 #include "operator/kube/file.h"
-#include "operator/kubelet/parent_death_watchdog.h"
 #include "operator/local/local_cluster.h"
 
 extern char** environ;
@@ -43,11 +44,20 @@ constexpr std::chrono::milliseconds kGrace{3000};
 constexpr std::chrono::milliseconds kPlainPeriod{3000};
 constexpr std::chrono::milliseconds kPagePeriod{1000};
 constexpr int kPatienceForSlots = 600;  // seconds, like a job's time to start
-constexpr size_t kKeptRuns = 10;        // runs that did not succeed, whose logs may still be wanted
+// Free in the run directory: without the first no run begins, without the second it counts as full.
+constexpr std::uintmax_t kRoomToBegin = 16u << 20, kRoomToGoOn = 1u << 20;
+constexpr size_t kKeptRuns = 10;  // runs that did not succeed, whose logs may still be wanted
 
 Outcome<std::vector<Json>> Jobs(const RunOptions& options) {
-  if (options.np == 0) return LoadManifests(options.manifests);
   std::error_code error;
+  if (options.np == 0) {
+    const auto folders = ParseClaimFolders(options.volumes, fs::current_path(error));
+    if (!folders) return tl::unexpected(folders.error());
+    auto jobs = LoadManifests(options.manifests);
+    if (!jobs) return jobs;
+    if (auto given = GiveFolders(*folders, &*jobs); !given) return tl::unexpected(given.error());
+    return jobs;
+  }
   auto job = JobForCommand(options, fs::current_path(error));
   if (!job) return tl::unexpected(job.error());
   return std::vector<Json>{*job};
@@ -77,15 +87,13 @@ Outcome<void> CheckBinaries(const fs::path& bin_dir) {
 
 // Runs on the signal thread, so it must not use a stream that another thread may have locked.
 [[noreturn]] void EndAtOnce(const fs::path& run_dir) {
-  kubelet::ParentDeathWatchdog::LeaveLogs(run_dir);
   dprintf(STDERR_FILENO, "%sringmaster: interrupted again: ended at once\n%s\n",
           isatty(STDERR_FILENO) ? "\n" : "", WhereLogsAre(run_dir).c_str());
   _exit(static_cast<int>(ExitCode::kInterrupted));
 }
 
 // A second Ctrl-C arrives on the signal thread while the first is being handled. The process then
-// ends at once, and the watchdog of the local cluster cleans up as after a SIGKILL, except that it
-// keeps the logs.
+// ends at once, and the watchdog of the local cluster cleans up as after a SIGKILL.
 class Interrupts {
  public:
   explicit Interrupts(const fs::path& run_dir)
@@ -214,6 +222,10 @@ Outcome<void> ToOutcome(SessionEnd end, const std::vector<std::string>& why) {
       return {};
     case SessionEnd::kInterrupted:
       return Fail(ExitCode::kInterrupted, "interrupted: the job was ended");
+    case SessionEnd::kDirectoryGone:
+      return Fail(ExitCode::kJobFailed,
+                  "the run's directory was removed while the run went on, and nothing can start in "
+                  "it any more: the job was ended");
     case SessionEnd::kFailed:
     case SessionEnd::kTimeout:
       break;
@@ -331,6 +343,13 @@ Outcome<void> Carry(kube::KubeApi* api, const fs::path& file) {
   return {};
 }
 
+void TellIgnored(const Json& job, Display* display) {
+  std::string fields;
+  for (const std::string& field : IgnoredFields(job))
+    fields += (fields.empty() ? "" : ", ") + field;
+  if (!fields.empty()) display->Line("without effect on this machine: " + fields);
+}
+
 // Reports each node once.
 void TellNodesLeft(Stack* stack, const Elsewhere& elsewhere, Display* display) {
   for (const std::string& node : std::exchange(stack->nodes_left, {})) {
@@ -342,11 +361,12 @@ void TellNodesLeft(Stack* stack, const Elsewhere& elsewhere, Display* display) {
 
 Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<Json>& jobs,
                     Interrupts* interrupts, const fs::path& run_dir, Display* display,
-                    Elsewhere* elsewhere) {
+                    Elsewhere* elsewhere, Outcome<void>* room) {
   RunSession session(stack->api, display,
                      {.timeout = options.timeout,
                       .sidecar_token = stack->sidecar_token,
                       .logs = run_dir / "logs",
+                      .directory_is_there = [&run_dir] { return IsThere(run_dir); },
                       .other_machines = elsewhere->any(),
                       .output = options.np > 0 ? SessionOptions::Output::kAll
                                                : SessionOptions::Output::kRankZero});
@@ -366,6 +386,7 @@ Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<J
     if (opened) page = std::move(*opened);
   }
   SessionEnd end = session.Follow();
+  *room = CheckSpace(run_dir, kRoomToGoOn);  // before the end of the pods makes some
   page.Close();
   interrupts->Attach(nullptr);
   elsewhere->StopFollowing();
@@ -380,10 +401,11 @@ Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<J
 
 Outcome<void> RunInDirectory(const RunOptions& options, const fs::path& bin_dir,
                              std::vector<Json> jobs, Interrupts* interrupts,
-                             const fs::path& run_dir) {
+                             const fs::path& run_dir, Outcome<void>* room) {
   const bool plain = options.plain || !isatty(STDOUT_FILENO);
-  const auto display = MakeSharedDisplay(plain ? MakePlainDisplay(stdout, kPlainPeriod)
-                                               : MakeTerminalDisplay(stdout));
+  const auto display =
+      MakeSharedDisplay(plain ? MakePlainDisplay(stdout, kPlainPeriod, interrupts->stop())
+                              : MakeTerminalDisplay(stdout, interrupts->stop()));
   Elsewhere elsewhere(options, ToMachineOptions(options, bin_dir, run_dir), display.get(),
                       interrupts->stop());
   const auto address = elsewhere.Prepare();
@@ -392,10 +414,11 @@ Outcome<void> RunInDirectory(const RunOptions& options, const fs::path& bin_dir,
   if (!stack) return tl::unexpected(stack.error());
   // Shown only when the watchdog runs, which cleans up however this process ends.
   display->Line(fmt::format("run directory {}", run_dir.string()));
+  for (const Json& job : jobs) TellIgnored(job, display.get());
   auto outcome = Carry(stack->api.get(), options.carried);
   if (outcome) outcome = elsewhere.Join(*stack, &jobs);
   if (outcome)
-    outcome = RunOn(&*stack, options, jobs, interrupts, run_dir, display.get(), &elsewhere);
+    outcome = RunOn(&*stack, options, jobs, interrupts, run_dir, display.get(), &elsewhere, room);
   elsewhere.StopFollowing();
   stack->Stop();
   TellNodesLeft(&*stack, elsewhere, display.get());
@@ -413,12 +436,18 @@ Outcome<void> RunJobs(const RunOptions& options, const RunPaths& paths, const st
   if (auto ok = PrepareOutput(options.output_dir, &*jobs); !ok) return ok;
   auto run_dir = RunDirectory::Create(options.run_dir, paths, run_id);
   if (!run_dir) return tl::unexpected(run_dir.error());
+  if (auto room = CheckSpace(run_dir->path(), kRoomToBegin); !room) {
+    RunDirectory::Clean(run_dir->path(), run_dir->ours(), false);
+    return room;
+  }
+  process::RaiseFileLimit();  // each pod takes some seven files
 
-  Outcome<void> outcome;
+  // A full disk: whatever the job has failed with may have come of it, and logs may lack their end.
+  Outcome<void> outcome, room;
   {
     Interrupts interrupts(run_dir->path());
     LogToFile(run_dir->path(), "operator");
-    outcome = RunInDirectory(options, paths.bin_dir, *jobs, &interrupts, run_dir->path());
+    outcome = RunInDirectory(options, paths.bin_dir, *jobs, &interrupts, run_dir->path(), &room);
   }
   RunDirectory::RemoveOld(paths, kKeptRuns);
   // A user who interrupts a job, or whose time limit is over, wants to know the job's state.
@@ -429,6 +458,8 @@ Outcome<void> RunJobs(const RunOptions& options, const RunPaths& paths, const st
   if (told && !options.output_dir.empty())
     outcome.error().message += "\nOutput of each rank: " + options.output_dir.string();
   if (told) outcome.error().message += "\n" + logs;
+  if (!room && !outcome && outcome.error().code == ExitCode::kJobFailed)
+    return Fail(ExitCode::kMachineLacks, outcome.error().message + "\n" + room.error().message);
   return outcome;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,33 +15,20 @@
 #include <utility>
 #include <vector>
 
+#include "operator/kubelet/run_files.h"
+
 namespace ringmaster::cli {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr char kLock[] = "run.lock";
-// The files that a run creates and removes, besides its logs and its lock.
-constexpr const char* kOwnFiles[] = {"kubeconfig", "operator.sock", "ring.key", "pods",
-                                     "nodes",      "node.id",       "keep-logs"};
+using kubelet::kRunFiles;
+using kubelet::kRunLock;
+
 // The longest path of a unix socket, and our longest path below the run directory.
 constexpr std::size_t kLongestSocket = 107;
 constexpr std::string_view kSocketBelow =
     "/pods/00000000-0000-0000-0000-000000000000/ringmaster-run/link";
 constexpr std::size_t kLongestRunDir = kLongestSocket - kSocketBelow.size();
-
-Outcome<int> TakeLock(const fs::path& dir) {
-  int fd = open((dir / kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0) {
-    return Fail(ExitCode::kMachineLacks, fmt::format("run directory {} can't be written: {}",
-                                                     dir.string(), std::strerror(errno)));
-  }
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    close(fd);
-    return Fail(ExitCode::kUsage,
-                fmt::format("another run is alive in {}: name another --run-dir", dir.string()));
-  }
-  return fd;
-}
 
 // "link/" means the target of the link, "link" the link itself.
 fs::path WithoutSlash(const fs::path& path) {
@@ -122,8 +110,8 @@ std::string WhatOthersRead(const fs::path& dir) {
 // run closes its directory to them.
 Outcome<void> CheckFree(const fs::path& dir) {
   std::error_code ignored;
-  if (fs::exists(dir / kLock, ignored)) return {};
-  for (const char* name : kOwnFiles) {
+  if (fs::exists(dir / kRunLock, ignored)) return {};
+  for (const char* name : kRunFiles) {
     if (!fs::exists(fs::symlink_status(dir / name, ignored))) continue;
     return Fail(ExitCode::kUsage,
                 fmt::format("run directory {} has a file or folder \"{}\" that is no run's, and a "
@@ -142,11 +130,29 @@ Outcome<void> CheckFree(const fs::path& dir) {
 }  // namespace
 
 fs::path RunsFolder(const RunPaths& paths) {
-  // $XDG_RUNTIME_DIR is removed when the user's last session ends, and a node must outlive that.
-  // The name is short because of the sockets below (kLongestRunDir).
+  // Not $XDG_RUNTIME_DIR: it is removed when the user's last session ends, and runs and nodes must
+  // outlive that. The names are short because of the sockets below (kLongestRunDir).
   if (paths.of_nodes) return fs::path("/tmp") / fmt::format("ring-nodes-{}", getuid());
-  if (!paths.runtime_dir.empty()) return paths.runtime_dir / "ringmaster";
+  std::error_code ignored;
+  // A folder of its own: whatever lies in it counts as a run, and old ones are removed.
+  if (!paths.runs.empty()) return fs::absolute(paths.runs, ignored) / "ringmaster";
   return fs::path("/tmp") / fmt::format("ringmaster-{}", getuid());
+}
+
+Outcome<RunDirectory::Locks> RunDirectory::TakeLocks(const fs::path& dir) {
+  int fd = open((dir / kRunLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    return Fail(ExitCode::kMachineLacks, fmt::format("run directory {} can't be written: {}",
+                                                     dir.string(), std::strerror(errno)));
+  }
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    close(fd);
+    return Fail(ExitCode::kUsage,
+                fmt::format("another run is alive in {}: name another --run-dir", dir.string()));
+  }
+  const int directory = open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory >= 0) (void)flock(directory, LOCK_SH | LOCK_NB);
+  return Locks{fd, directory};
 }
 
 Outcome<RunDirectory> RunDirectory::Create(const fs::path& named, const RunPaths& paths,
@@ -167,22 +173,22 @@ Outcome<RunDirectory> RunDirectory::Create(const fs::path& named, const RunPaths
                             path.string(), path.string().size() - kLongestRunDir, kLongestRunDir));
   }
   if (auto free = CheckFree(path); !free) return tl::unexpected(free.error());
-  auto lock = MakePrivate(path).and_then([&] { return TakeLock(path); });
-  if (!lock) {
+  auto locks = MakePrivate(path).and_then([&] { return TakeLocks(path); });
+  if (!locks) {
     // A path that the user has named could have been another one.
-    const ExitCode code = named.empty() ? lock.error().code : ExitCode::kUsage;
-    return Fail(code, lock.error().message);
+    const ExitCode code = named.empty() ? locks.error().code : ExitCode::kUsage;
+    return Fail(code, locks.error().message);
   }
-  return RunDirectory(path, ours, *lock);
+  return RunDirectory(path, ours, *locks);
 }
 
 RunDirectory::RunDirectory(RunDirectory&& other) noexcept
-    : path_(std::move(other.path_)),
-      ours_(other.ours_),
-      lock_fd_(std::exchange(other.lock_fd_, -1)) {}
+    : path_(std::move(other.path_)), ours_(other.ours_), locks_(std::exchange(other.locks_, {})) {}
 
 RunDirectory::~RunDirectory() {
-  if (lock_fd_ >= 0) close(lock_fd_);
+  for (const int fd : {locks_.file, locks_.directory}) {
+    if (fd >= 0) close(fd);
+  }
 }
 
 void RunDirectory::Clean(const fs::path& path, bool ours, bool keep) {
@@ -192,10 +198,9 @@ void RunDirectory::Clean(const fs::path& path, bool ours, bool keep) {
     fs::remove(path.parent_path(), ignored);  // succeeds only for the last run
     return;
   }
-  // Removes a key to a server that is gone, and unused sockets. The lock comes last: without it the
-  // other files would look like those of another program.
-  for (const char* name : kOwnFiles) fs::remove_all(path / name, ignored);
-  fs::remove(path / kLock, ignored);
+  // Removes a key to a server that is gone, and unused sockets.
+  for (const char* name : kRunFiles) fs::remove_all(path / name, ignored);
+  fs::remove(path / kRunLock, ignored);
 }
 
 namespace {
@@ -230,33 +235,62 @@ fs::path LogsOfLastRun(const RunPaths& paths) {
   return "";
 }
 
-std::string WhereLogsAre(const fs::path& run_dir) {
+Outcome<void> CheckSpace(const fs::path& dir, std::uintmax_t least_bytes) {
+  struct statvfs info = {};
+  if (statvfs(dir.c_str(), &info) != 0) return {};
+  const std::uintmax_t bytes = std::uintmax_t{info.f_bavail} * info.f_frsize;
+  const bool files = info.f_files == 0 || info.f_favail > 0;  // some file systems count none
+  if (bytes >= least_bytes && files) return {};
+  return Fail(ExitCode::kMachineLacks,
+              fmt::format("the file system of {} is full: {} KiB are free{}, and at least {} KiB "
+                          "are needed. Make room there, or take another place with --run-dir or "
+                          "$RINGMASTER_RUNS",
+                          dir.string(), bytes / 1024, files ? "" : " but no file more",
+                          least_bytes / 1024));
+}
+
+bool IsThere(const fs::path& run_dir) {
   // Whoever still writes may have made the folder anew, but nobody makes the lock anew.
-  std::error_code ignored;
-  if (fs::exists(run_dir / kLock, ignored)) return "All logs: " + (run_dir / "logs").string();
+  return access((run_dir / kRunLock).c_str(), F_OK) == 0 || errno != ENOENT;
+}
+
+std::string WhereLogsAre(const fs::path& run_dir) {
+  if (IsThere(run_dir)) return "All logs: " + (run_dir / "logs").string();
   return fmt::format("The logs are gone: {} was removed while the run went on", run_dir.string());
 }
 
 Outcome<void> CheckOwn(const fs::path& dir) { return CheckOwn(WithoutSlash(dir), false); }
 
 bool IsAlive(const fs::path& run_dir) {
-  int fd = open((run_dir / kLock).c_str(), O_RDWR | O_CLOEXEC);
+  int fd = open((run_dir / kRunLock).c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return false;
   bool free = flock(fd, LOCK_EX | LOCK_NB) == 0;
   close(fd);
   return !free;
 }
 
+namespace {
+
+// Those of earlier versions are in $XDG_RUNTIME_DIR.
+std::vector<fs::path> FoldersOfRuns(const RunPaths& paths) {
+  std::vector<fs::path> folders = {RunsFolder(paths)};
+  if (!paths.of_nodes && !paths.runtime_dir.empty())
+    folders.push_back(paths.runtime_dir / "ringmaster");
+  return folders;
+}
+
+}  // namespace
+
 Outcome<std::vector<fs::path>> LivingRuns(const RunPaths& paths) {
   std::error_code error;
-  const fs::path folder = RunsFolder(paths);
-  if (fs::symlink_status(folder, error).type() != fs::file_type::not_found) {
-    if (auto own = CheckOwn(folder); !own) return tl::unexpected(own.error());
-  }
   std::vector<std::pair<fs::file_time_type, fs::path>> alive;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (!CheckOwn(entry.path()) || !IsAlive(entry.path())) continue;
-    alive.emplace_back(fs::last_write_time(entry.path() / kLock, error), entry.path());
+  for (const fs::path& folder : FoldersOfRuns(paths)) {
+    if (fs::symlink_status(folder, error).type() == fs::file_type::not_found) continue;
+    if (auto own = CheckOwn(folder); !own) return tl::unexpected(own.error());
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      if (!CheckOwn(entry.path()) || !IsAlive(entry.path())) continue;
+      alive.emplace_back(fs::last_write_time(entry.path() / kRunLock, error), entry.path());
+    }
   }
   std::sort(alive.rbegin(), alive.rend());
   std::vector<fs::path> runs;

@@ -5,6 +5,7 @@
 // Thread rule: one thread.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -16,7 +17,8 @@ namespace ringmaster::cli {
 // Locations that main() reads from the environment.
 struct RunPaths {
   std::filesystem::path run_dir;      // RINGMASTER_RUN_DIR
-  std::filesystem::path runtime_dir;  // XDG_RUNTIME_DIR
+  std::filesystem::path runs;         // RINGMASTER_RUNS: where the folder of all runs is
+  std::filesystem::path runtime_dir;  // XDG_RUNTIME_DIR, where earlier versions had their runs
   std::filesystem::path bin_dir;      // folder of this program and the sidecar
   bool of_nodes = false;  // true: the folder holds nodes of runs on other machines instead of runs
 };
@@ -44,13 +46,24 @@ class RunDirectory {
   static void RemoveOld(const RunPaths& paths, size_t keep);
 
  private:
-  RunDirectory(std::filesystem::path path, bool ours, int lock_fd)
-      : path_(std::move(path)), ours_(ours), lock_fd_(lock_fd) {}
+  struct Locks {
+    int file = -1;
+    int directory = -1;  // so long, systemd-tmpfiles removes nothing old from it
+  };
+  RunDirectory(std::filesystem::path path, bool ours, Locks locks)
+      : path_(std::move(path)), ours_(ours), locks_(locks) {}
+  static Outcome<Locks> TakeLocks(const std::filesystem::path& dir);
 
   std::filesystem::path path_;
   bool ours_;
-  int lock_fd_;
+  Locks locks_;
 };
+
+// kMachineLacks where the file system of the directory has less free than this, or no file more.
+Outcome<void> CheckSpace(const std::filesystem::path& dir, std::uintmax_t least_bytes);
+
+// Whether nobody has removed the directory of this run, which goes on.
+bool IsThere(const std::filesystem::path& run_dir);
 
 // Checks that this is a directory of this user, which nobody else may write, and no symbolic link.
 // Another directory's content can't be trusted, because another user may have written it.

@@ -1,8 +1,10 @@
 #include "operator/cli/run_directory.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,7 +23,7 @@ using testing::Not;
 
 class RunDirectoryTest : public testing::Test {
  protected:
-  RunDirectoryTest() { paths_.runtime_dir = temporary_.path(); }
+  RunDirectoryTest() { paths_.runs = base_; }
   std::optional<RunDirectory> Make(const std::string& id, const fs::path& path = "") {
     auto made = RunDirectory::Create(path, paths_, id);
     if (!made) {
@@ -31,6 +33,7 @@ class RunDirectoryTest : public testing::Test {
     return std::move(*made);
   }
   const support::TempDir temporary_;
+  const fs::path base_ = temporary_.path();
   RunPaths paths_;
   std::string message_;
 };
@@ -54,6 +57,55 @@ TEST_F(RunDirectoryTest, LivingRunsAreWithoutTheDead) {
   EXPECT_THAT(LivingRuns(paths_).value(), testing::ElementsAre(first->path()));
 }
 
+TEST_F(RunDirectoryTest, TheSessionsEndOfItsUserRemovesNoRun) {
+  paths_ = {.runtime_dir = base_ / "xdg"};
+  EXPECT_EQ(RunsFolder(paths_), fmt::format("/tmp/ringmaster-{}", getuid()));
+}
+
+TEST_F(RunDirectoryTest, ALivingRunOfAnEarlierVersionIsFound) {
+  paths_.runtime_dir = base_ / "xdg";
+  auto mine = Make("r1");
+  const fs::path earlier = base_ / "xdg/ringmaster/r2";
+  auto run = Make("r2", earlier);
+  ASSERT_TRUE(mine.has_value() && run.has_value()) << message_;
+  EXPECT_THAT(LivingRuns(paths_).value(), testing::UnorderedElementsAre(mine->path(), earlier));
+}
+
+TEST_F(RunDirectoryTest, WhileARunLivesItsDirectoryIsLockedAgainstTheCleaningOfTmp) {
+  fs::path path;
+  const auto locked = [&] {
+    const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool refused = flock(fd, LOCK_EX | LOCK_NB) != 0;
+    close(fd);
+    return refused;
+  };
+  {
+    auto run = Make("r1");
+    ASSERT_TRUE(run.has_value()) << message_;
+    path = run->path();
+    EXPECT_TRUE(locked());
+  }
+  EXPECT_FALSE(locked());
+}
+
+TEST_F(RunDirectoryTest, ARemovedDirectoryIsNoticedThoughSomebodyMakesItAnew) {
+  auto run = Make("r1");
+  EXPECT_TRUE(IsThere(run->path()));
+  fs::remove_all(run->path());
+  fs::create_directories(run->path() / "logs");
+  EXPECT_FALSE(IsThere(run->path()));
+}
+
+TEST_F(RunDirectoryTest, AFileSystemWithTooLittleRoomIsRefused) {
+  EXPECT_TRUE(CheckSpace(base_, 1).has_value());
+  const auto full = CheckSpace(base_, UINTMAX_MAX);
+  ASSERT_FALSE(full.has_value());
+  EXPECT_EQ(full.error().code, ExitCode::kMachineLacks);
+  EXPECT_THAT(full.error().message,
+              AllOf(HasSubstr("the file system of " + base_.string() + " is full"),
+                    HasSubstr("--run-dir")));
+}
+
 TEST_F(RunDirectoryTest, ANodesDirectoryIsNoRun) {
   paths_ = {};
   RunPaths nodes{.of_nodes = true};
@@ -65,7 +117,7 @@ TEST_F(RunDirectoryTest, ANodesDirectoryIsNoRun) {
 }
 
 TEST_F(RunDirectoryTest, ADirectoryWithThingsThatARunWouldTakeAwayIsRefused) {
-  const fs::path mine = paths_.runtime_dir / "mine";
+  const fs::path mine = base_ / "mine";
   fs::create_directories(mine / "pods");
   std::ofstream(mine / "pods/of_a_whale.csv") << "data";
   EXPECT_FALSE(Make("r1", mine).has_value());
@@ -74,7 +126,7 @@ TEST_F(RunDirectoryTest, ADirectoryWithThingsThatARunWouldTakeAwayIsRefused) {
 }
 
 TEST_F(RunDirectoryTest, WhatAKilledRunHasLeftAndTheLogsOfAnEndedOneAreNoHindrance) {
-  const fs::path mine = paths_.runtime_dir / "mine";
+  const fs::path mine = base_ / "mine";
   { auto killed = Make("r1", mine); }
   fs::create_directories(mine / "pods");
   { EXPECT_TRUE(Make("r2", mine).has_value()) << message_; }
@@ -98,9 +150,9 @@ TEST_F(RunDirectoryTest, TheLogsOfTheRunThatEndedLastAreFound) {
 }
 
 TEST_F(RunDirectoryTest, SecondRunInTheSameDirectoryIsRefused) {
-  auto first = Make("r1", paths_.runtime_dir / "mine");
+  auto first = Make("r1", base_ / "mine");
   ASSERT_TRUE(first.has_value()) << message_;
-  EXPECT_FALSE(Make("r2", paths_.runtime_dir / "mine").has_value());
+  EXPECT_FALSE(Make("r2", base_ / "mine").has_value());
   EXPECT_THAT(message_, HasSubstr("another run is alive"));
 }
 
@@ -137,8 +189,8 @@ TEST_F(StrangersDirectory, ThatOthersMayWriteIsRefused) {
 }
 
 TEST_F(StrangersDirectory, BehindASymbolicLinkIsRefused) {
-  fs::create_directory(paths_.runtime_dir / "elsewhere");
-  fs::create_directory_symlink(paths_.runtime_dir / "elsewhere", folder_);
+  fs::create_directory(base_ / "elsewhere");
+  fs::create_directory_symlink(base_ / "elsewhere", folder_);
   ExpectRefused("is a symbolic link");
   fs::remove(folder_);
   fs::create_symlink("nowhere", folder_);
@@ -152,7 +204,7 @@ TEST_F(StrangersDirectory, ThatIsAFileIsRefused) {
 }
 
 TEST_F(RunDirectoryTest, OneThatOthersMayReadIsClosedToThem) {
-  const fs::path mine = paths_.runtime_dir / "mine";
+  const fs::path mine = base_ / "mine";
   fs::create_directory(mine);
   ASSERT_EQ(chmod(mine.c_str(), 0755), 0);
   EXPECT_TRUE(Make("r1", mine).has_value()) << message_;
@@ -160,7 +212,7 @@ TEST_F(RunDirectoryTest, OneThatOthersMayReadIsClosedToThem) {
 }
 
 TEST_F(RunDirectoryTest, OneThatHoldsWhatOthersMayReadStaysOpenToThem) {
-  const fs::path mine = paths_.runtime_dir / "mine";
+  const fs::path mine = base_ / "mine";
   fs::create_directories(mine / "logs");
   ASSERT_EQ(chmod(mine.c_str(), 0755), 0);
   std::ofstream(mine / "page.html") << "x";
@@ -175,7 +227,7 @@ TEST_F(RunDirectoryTest, OneThatHoldsWhatOthersMayReadStaysOpenToThem) {
 }
 
 TEST_F(RunDirectoryTest, PathTooLongForSocketsIsRefusedAtOnce) {
-  EXPECT_FALSE(Make("r1", paths_.runtime_dir / std::string(60, 'x')).has_value());
+  EXPECT_FALSE(Make("r1", base_ / std::string(60, 'x')).has_value());
   EXPECT_THAT(message_, HasSubstr("too long"));
 }
 
@@ -200,7 +252,7 @@ TEST_F(RunDirectoryTest, CleanRemovesOursAndLeavesTheLogsOfANamedOne) {
   RunDirectory::Clean(ours->path(), true, false);
   EXPECT_FALSE(fs::exists(ours->path()));
 
-  auto named = Make("r2", paths_.runtime_dir / "mine");
+  auto named = Make("r2", base_ / "mine");
   fs::create_directory(named->path() / "logs");
   std::ofstream(named->path() / "kubeconfig") << "secret";
   RunDirectory::Clean(named->path(), false, false);

@@ -15,10 +15,11 @@ bool Travels(const std::string& variable) {
       "PWD",     "SHELL", "SHLVL", "TERM",     "TMPDIR",     "WAYLAND_DISPLAY", "USER", "_"};
   constexpr std::string_view kPrefixes[] = {"SSH_", "XDG_", "DBUS_", "RINGMASTER_RUN"};
   // A Secret allows no other names, and a shell's exported functions are not settings.
-  const bool is_name =
-      !variable.empty() && std::all_of(variable.begin(), variable.end(), [](unsigned char c) {
-        return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
-      });
+  const bool is_name = !variable.empty() && variable.size() <= 253 && variable != "." &&
+                       !variable.starts_with("..") &&
+                       std::all_of(variable.begin(), variable.end(), [](unsigned char c) {
+                         return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
+                       });
   return is_name &&
          std::find(std::begin(kOfThisMachine), std::end(kOfThisMachine), variable) ==
              std::end(kOfThisMachine) &&

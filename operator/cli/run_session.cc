@@ -52,12 +52,20 @@ struct RunSession::Watchers {
   std::vector<std::unique_ptr<Observer>> observers;
 };
 
+// The output that waits until the display takes it.
+struct RunSession::Backlog {
+  static constexpr size_t kMostBytes = 8u << 20;
+  std::atomic<size_t> bytes{0};
+  std::atomic<size_t> lost{0};  // lines, since it was told
+};
+
 RunSession::RunSession(std::shared_ptr<kube::KubeApi> api, Display* display,
                        const SessionOptions& options)
     : api_(std::move(api)),
       display_(display),
       options_(options),
       begun_(std::chrono::steady_clock::now()),
+      backlog_(std::make_unique<Backlog>()),
       watchers_(std::make_unique<Watchers>()) {}
 
 RunSession::~RunSession() { watchers_.reset(); }
@@ -111,6 +119,19 @@ void RunSession::OnStatus(JobRun* job, const inspection::SidecarStatus& status) 
     display_->Line(Prefix(*job) + line);
 }
 
+void RunSession::PostOutput(const std::string& ns, const std::string& pod, std::string line) {
+  const size_t bytes = line.size() + ns.size() + pod.size();
+  if (backlog_->bytes + bytes > Backlog::kMostBytes) {
+    ++backlog_->lost;
+    return;
+  }
+  backlog_->bytes += bytes;
+  inbox_.Post([this, ns, pod, bytes, line = std::move(line)] {
+    ShowOutput(ns, pod, line);
+    backlog_->bytes -= bytes;
+  });
+}
+
 void RunSession::ShowOutput(const std::string& ns, const std::string& pod,
                             const std::string& line) {
   for (const auto& job : jobs_) {
@@ -145,7 +166,7 @@ void RunSession::FinishOutput() {
 SessionEnd RunSession::Follow() {
   watchers_->outputs = std::make_unique<PodOutputs>(
       api_, [this](const std::string& ns, const std::string& pod, std::string line) {
-        inbox_.Post([this, ns, pod, line = std::move(line)] { ShowOutput(ns, pod, line); });
+        PostOutput(ns, pod, std::move(line));
       });
   watchers_->poller = std::make_unique<inspection::StatusPoller>(
       options_.poll_period, options_.sidecar_token,
@@ -182,6 +203,8 @@ SessionEnd RunSession::Follow() {
       end = SessionEnd::kInterrupted;
     } else if (options_.timeout.count() && now - begun_ >= options_.timeout)
       end = SessionEnd::kTimeout;
+    if (end == SessionEnd::kSucceeded && !options_.directory_is_there())
+      end = SessionEnd::kDirectoryGone;
     if (end != SessionEnd::kSucceeded) break;
     Show(now, false);
   }
@@ -215,6 +238,11 @@ std::string RunSession::Prefix(const JobRun& job) const {
 
 void RunSession::Show(TimePoint now, bool last) {
   std::string clock = inspection::Clock(Seconds()) + "  ";
+  if (const size_t lost = backlog_->lost.exchange(0); lost > 0)
+    display_->Line(
+        fmt::format("{}{} lines of output were not taken in time and are not shown; the "
+                    "logs have them",
+                    clock, lost));
   ProgressNews progress;
   for (auto& job : jobs_) {
     for (const std::string& line : job->TakeLines(now, last))
@@ -231,6 +259,7 @@ void RunSession::Show(TimePoint now, bool last) {
 
 std::string RunSession::ExitReason(const JobRun& job, SessionEnd end) const {
   if (job.end()) return job.end()->succeeded ? "Succeeded" : "Failed";
+  if (end == SessionEnd::kDirectoryGone) return "Failed";
   return end == SessionEnd::kTimeout ? "Timeout" : "Interrupted";
 }
 

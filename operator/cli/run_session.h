@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,14 +25,16 @@ namespace ringmaster::cli {
 struct SessionOptions {
   std::chrono::seconds timeout{0};  // 0: none
   std::chrono::milliseconds poll_period{150};
-  std::string sidecar_token;    // for all jobs; empty: none
-  std::filesystem::path logs;   // where logs are kept, also of pods that are gone; empty: nowhere
+  std::string sidecar_token;   // for all jobs; empty: none
+  std::filesystem::path logs;  // where logs are kept, also of pods that are gone; empty: nowhere
+  // False: the run can't go on, because somebody has removed its directory. Asked again and again.
+  std::function<bool()> directory_is_there = [] { return true; };
   bool other_machines = false;  // other machines send their pods' output
   // The workers' output above the progress line: all of it, or that of rank 0.
   enum class Output { kAll, kRankZero } output = Output::kRankZero;
 };
 
-enum class SessionEnd { kSucceeded, kFailed, kInterrupted, kTimeout };
+enum class SessionEnd { kSucceeded, kFailed, kInterrupted, kTimeout, kDirectoryGone };
 
 class RunSession {
  public:
@@ -52,11 +55,14 @@ class RunSession {
 
  private:
   struct Watchers;
+  struct Backlog;
 
   JobRun* Find(const std::string& ns, const std::string& name);
   void OnPod(const kube::Json& pod, bool gone);
   void Show(TimePoint now, bool last);
   void OnStatus(JobRun* job, const inspection::SidecarStatus& status);
+  // From any thread: the line is shown later, or lost where too much waits for that.
+  void PostOutput(const std::string& ns, const std::string& pod, std::string line);
   void ShowOutput(const std::string& ns, const std::string& pod, const std::string& line);
   void FinishOutput();
   std::string Prefix(const JobRun& job) const;
@@ -68,6 +74,7 @@ class RunSession {
   const SessionOptions options_;
   const TimePoint begun_;
   std::atomic<int> interrupted_{0};
+  const std::unique_ptr<Backlog> backlog_;
   WorkQueue inbox_;
   // Used by the loop thread only:
   std::vector<std::unique_ptr<JobRun>> jobs_;

@@ -277,6 +277,13 @@ TEST_F(RunSessionTest, InterruptEndsItThoughTheJobGoesOn) {
   EXPECT_EQ(session_->Summary(SessionEnd::kInterrupted)["exitReason"], "Interrupted");
 }
 
+TEST_F(RunSessionTest, ItEndsWhenSomebodyHasRemovedItsDirectory) {
+  int asked = 0;
+  EXPECT_EQ(Run({.timeout = kPatience, .directory_is_there = [&] { return ++asked < 3; }}),
+            SessionEnd::kDirectoryGone);
+  EXPECT_EQ(session_->Summary(SessionEnd::kDirectoryGone)["exitReason"], "Failed");
+}
+
 TEST_F(RunSessionTest, TimeoutIsSaidAsSuch) {
   EXPECT_EQ(Run({.timeout = std::chrono::seconds(1)}), SessionEnd::kTimeout);
   EXPECT_THAT(session_->FailureLines(), Contains(HasSubstr("not done after 1 s (--timeout)")));

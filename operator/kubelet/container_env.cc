@@ -1,12 +1,12 @@
 #include "operator/kubelet/container_env.h"
 
-#include <fstream>
 #include <optional>
 
 #include "common/fields/fields.h"
 #include "operator/api/labels.h"
 #include "operator/kube/base64.h"
 #include "operator/kubelet/process.h"
+#include "operator/kubelet/volume_file.h"
 
 namespace ringmaster::kubelet {
 namespace {
@@ -32,18 +32,16 @@ std::map<std::string, std::string> DataOf(const Json& object, bool secret) {
   return data;
 }
 
-void WriteFile(const fs::path& file, const std::string& bytes) {
-  fs::create_directories(file.parent_path());
-  std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  out << bytes;
-  out.close();
-  fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
+tl::expected<void, SetupError> WriteFile(const fs::path& dir, const std::string& path,
+                                         const std::string& bytes) {
+  if (auto wrote = WriteVolumeFile(dir, path, bytes); !wrote) return ConfigError(wrote.error());
+  return {};
 }
 
 tl::expected<void, SetupError> FillFromData(const SetupContext& context,
                                             const kube::Resource& resource, const std::string& name,
                                             const Json& source, const fs::path& dir) {
-  bool optional = source.value("optional", false);
+  bool optional = fields::Flag(source, "optional");
   Json object = context.read(resource, name);
   if (object.is_null()) {
     if (optional) return {};
@@ -52,7 +50,9 @@ tl::expected<void, SetupError> FillFromData(const SetupContext& context,
   }
   auto data = DataOf(object, resource == kube::Secrets());
   if (!fields::Member(source, "items").is_array()) {
-    for (const auto& [key, bytes] : data) WriteFile(dir / key, bytes);
+    for (const auto& [key, bytes] : data) {
+      if (auto wrote = WriteFile(dir, key, bytes); !wrote) return wrote;
+    }
     return {};
   }
   for (const Json& item : fields::Member(source, "items")) {
@@ -62,7 +62,8 @@ tl::expected<void, SetupError> FillFromData(const SetupContext& context,
       return ConfigError("references non-existent key \"" + fields::Text(item, "key") + "\" of " +
                          name);
     }
-    WriteFile(dir / fields::Text(item, "path"), found->second);
+    auto wrote = WriteFile(dir, fields::Text(item, "path"), found->second);
+    if (!wrote) return wrote;
   }
   return {};
 }
@@ -110,7 +111,9 @@ tl::expected<fs::path, SetupError> MakeVolume(const SetupContext& context, const
     }
     for (const Json& item : fields::Member(fields::Member(source, "downwardAPI"), "items")) {
       std::string path = fields::Text(fields::Member(item, "fieldRef"), "fieldPath");
-      WriteFile(dir / fields::Text(item, "path"), FieldValue(context, path).value_or(""));
+      auto wrote =
+          WriteFile(dir, fields::Text(item, "path"), FieldValue(context, path).value_or(""));
+      if (!wrote) return wrote;
     }
     return {};
   };
@@ -149,7 +152,7 @@ tl::expected<std::string, SetupError> ValueFrom(const SetupContext& context, con
     auto data = DataOf(context.read(resource, fields::Text(ref, "name")), secret);
     auto found = data.find(fields::Text(ref, "key"));
     if (found != data.end()) return found->second;
-    if (ref.value("optional", false)) return std::string();
+    if (fields::Flag(ref, "optional")) return std::string();
     return ConfigError("env " + variable + ": couldn't find key " + fields::Text(ref, "key") +
                        " in " + (secret ? "Secret " : "ConfigMap ") + fields::Text(ref, "name"));
   }
@@ -174,7 +177,7 @@ tl::expected<Vars, SetupError> OwnVariables(const SetupContext& context, const V
       if (!ref.is_object()) continue;
       Json object =
           context.read(secret ? kube::Secrets() : kube::ConfigMaps(), fields::Text(ref, "name"));
-      if (object.is_null() && !ref.value("optional", false)) {
+      if (object.is_null() && !fields::Flag(ref, "optional")) {
         return ConfigError(std::string(secret ? "secret" : "configmap") + " \"" +
                            fields::Text(ref, "name") + "\" not found");
       }
@@ -203,7 +206,7 @@ std::vector<std::string> Environment(const SetupContext& context, const Vars& ow
     size_t at = entry.find('=');
     if (at != std::string::npos) all[entry.substr(0, at)] = entry.substr(at + 1);
   }
-  all["HOSTNAME"] = context.pod["metadata"].value("name", "");
+  all["HOSTNAME"] = fields::Text(context.pod["metadata"], "name");
   const std::string output_dir = fields::Text(
       fields::Member(context.pod["metadata"], "annotations"), api::kLocalOutputDirAnnotation);
   if (!output_dir.empty()) all["RINGMASTER_OUTPUT_DIR"] = output_dir;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/fields/fields.h"
+
 namespace ringmaster::kubelet {
 
 using std::chrono::seconds;
@@ -17,7 +19,7 @@ void ContainerProbes::Begin(TimePoint now) {
     probe->in_flight = false;
     probe->successes = probe->failures = 0;
     if (probe->spec.is_object())
-      probe->due = now + seconds(probe->spec.value("initialDelaySeconds", 0));
+      probe->due = now + seconds(fields::Integer(probe->spec, "initialDelaySeconds", 0));
   }
   started_ = !startup_.spec.is_object();
   ready_ = started_ && !readiness_.spec.is_object();
@@ -31,7 +33,7 @@ std::optional<ContainerProbes::TimePoint> ContainerProbes::due() const {
 
 const kube::Json& ContainerProbes::Run(TimePoint now) {
   Probe& probe = Of(current());
-  probe.due = now + std::max(seconds(1), seconds(probe.spec.value("periodSeconds", 10)));
+  probe.due = now + std::max(seconds(1), seconds(fields::Integer(probe.spec, "periodSeconds", 10)));
   return probe.spec;
 }
 
@@ -39,11 +41,11 @@ bool ContainerProbes::Count(Kind kind, bool passed) {
   Probe& probe = Of(kind);
   probe.successes = passed ? probe.successes + 1 : 0;
   probe.failures = passed ? 0 : probe.failures + 1;
-  if (passed && probe.successes >= probe.spec.value("successThreshold", 1)) {
+  if (passed && probe.successes >= fields::Integer(probe.spec, "successThreshold", 1)) {
     ready_ = kind == Kind::kReadiness || !readiness_.spec.is_object();
     started_ = started_ || kind == Kind::kStartup;
   }
-  if (passed || probe.failures < probe.spec.value("failureThreshold", 3)) return true;
+  if (passed || probe.failures < fields::Integer(probe.spec, "failureThreshold", 3)) return true;
   if (kind == Kind::kStartup) return false;  // as a kubelet
   ready_ = false;
   return true;

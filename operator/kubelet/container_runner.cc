@@ -4,9 +4,12 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cstdint>
 
+#include "common/fields/fields.h"
 #include "operator/api/labels.h"
 #include "operator/api/time.h"
+#include "operator/kubelet/log_folder.h"
 #include "operator/kubelet/process.h"
 
 namespace ringmaster::kubelet {
@@ -46,21 +49,21 @@ ContainerSetup ProbeSetup(ContainerSetup setup, const PodContext& pod,
 }
 
 std::filesystem::path LogFile(const PodContext& pod, const std::string& container) {
-  return pod.options.run_dir / "logs" / pod.name() / (container + ".log");
+  return pod.options.run_dir / "logs" / LogFolder(pod.ns(), pod.name()) / (container + ".log");
 }
 
 ContainerState FirstState(const Json& spec, ContainerKind kind) {
   ContainerState state;
   state.kind = kind;
-  state.name = spec.value("name", "");
-  state.image = spec.value("image", "");
+  state.name = fields::Text(spec, "name");
+  state.image = fields::Text(spec, "image");
   state.reason = "PodInitializing";
   return state;
 }
 
 ContainerProbes ProbesOf(const Json& spec, ContainerKind kind) {
   if (kind == ContainerKind::kInit) return {Json(), Json()};
-  return {spec.value("startupProbe", Json()), spec.value("readinessProbe", Json())};
+  return {fields::Member(spec, "startupProbe"), fields::Member(spec, "readinessProbe")};
 }
 
 bool RestartsAfter(const ContainerState& state, const std::string& policy) {
@@ -79,22 +82,22 @@ bool RestartsAfter(const ContainerState& state, const std::string& policy) {
 // address to the pod when it registers.
 std::optional<std::string> ProbeAddress(const PodContext& pod, const Json& container,
                                         const Json& port) {
-  if (IsSidecarImage(container.value("image", ""))) {
-    const Json notes = pod.pod["metadata"].value("annotations", Json::object());
-    std::string address = notes.value(api::kHttpAnnotation, "");
+  if (IsSidecarImage(fields::Text(container, "image"))) {
+    const Json& notes = fields::Member(pod.pod["metadata"], "annotations");
+    std::string address = fields::Text(notes, api::kHttpAnnotation);
     return address.empty() ? std::nullopt : std::optional(address);
   }
   if (port.is_number_integer()) return pod.options.address + ":" + std::to_string(port.get<int>());
-  for (const Json& declared : container.value("ports", Json::array())) {
-    if (port.is_string() && declared.value("name", "") == port.get<std::string>()) {
-      return pod.options.address + ":" + std::to_string(declared.value("containerPort", 0));
+  for (const Json& declared : fields::List(container, "ports")) {
+    if (port.is_string() && fields::Text(declared, "name") == port.get<std::string>()) {
+      return pod.options.address + ":" + std::to_string(fields::Integer(declared, "containerPort"));
     }
   }
   return std::nullopt;
 }
 
 milliseconds Timeout(const Json& probe) {
-  return seconds(std::max(1, probe.value("timeoutSeconds", 1)));
+  return seconds(std::max<int64_t>(1, fields::Integer(probe, "timeoutSeconds", 1)));
 }
 
 }  // namespace
@@ -143,6 +146,7 @@ void ContainerRunner::Start(Clock::time_point now) {
   std::filesystem::path log = LogFile(*pod_, state_.name);
   std::error_code error;
   std::filesystem::create_directories(log.parent_path(), error);
+  if (starts_ > 0) previous_offset_ = log_offset_;
   log_offset_ = std::filesystem::exists(log, error) ? std::filesystem::file_size(log, error) : 0;
   int death_signal = ParentDeathSignal(setup->argv[0]);
   auto pid =
@@ -258,7 +262,8 @@ void ContainerRunner::StopWaiting() {
 
 ContainerLog ContainerRunner::Log(bool pod_ends) const {
   bool more = !pod_ends && !state_.done;
-  return {LogFile(*pod_, state_.name), log_offset_, pid_ > 0 || (more && starts_ > 0), starts_ > 0};
+  return {LogFile(*pod_, state_.name), log_offset_, pid_ > 0 || (more && starts_ > 0), starts_ > 0,
+          previous_offset_};
 }
 
 // ---- Probes
@@ -291,15 +296,17 @@ void ContainerRunner::RunProbe(Clock::time_point now) {
   bool http = probe.contains("httpGet");
   if (!http && !probe.contains("tcpSocket")) return CountProbe(kind, true, now);
   const Json& action = probe[http ? "httpGet" : "tcpSocket"];
-  auto address = ProbeAddress(*pod_, spec_, action.value("port", Json()));
+  auto address = ProbeAddress(*pod_, spec_, fields::Member(action, "port"));
   if (!address) return CountProbe(kind, false, now);
   probes_.Await();
-  pod_->host.ProbeHttp(pod_->uid(), state_.name, starts_, *address,
-                       http ? action.value("path", "/") : "", Timeout(probe));
+  std::string path = fields::Text(action, "path");
+  if (path.empty()) path = "/";
+  pod_->host.ProbeHttp(pod_->uid(), state_.name, starts_, *address, http ? path : "",
+                       Timeout(probe));
 }
 
 bool ContainerRunner::StartExecProbe(const Json& probe) {
-  const Json command = probe["exec"].value("command", Json::array());
+  const Json& command = fields::List(probe["exec"], "command");
   std::vector<std::string> argv;
   for (const Json& word : command) argv.push_back(word.is_string() ? word.get<std::string>() : "");
   const auto program = argv.empty() ? std::nullopt

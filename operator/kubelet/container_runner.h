@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "operator/kubelet/container_env.h"
@@ -21,6 +22,7 @@ struct ContainerLog {
   uint64_t offset = 0;  // where the current or last process began
   bool running = false;
   bool started = false;
+  std::optional<uint64_t> previous = {};  // where the process before that one began
 };
 
 class ContainerRunner {
@@ -69,6 +71,7 @@ class ContainerRunner {
   Clock::time_point began_, not_before_;
   bool term_sent_ = false;
   uint64_t log_offset_ = 0;
+  std::optional<uint64_t> previous_offset_;
   ContainerProbes probes_;
   ContainerSetup probe_setup_;
   struct {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <future>
 
 #include "operator/api/labels.h"
@@ -27,6 +28,13 @@ constexpr milliseconds kLastReports{3000};
 // The loop answers within milliseconds, but for when it waits for an API server itself.
 constexpr milliseconds kLongestAnswer{10'000};
 
+// Why a pod failed at which the kubelet itself has met an error that it doesn't know.
+constexpr char kDefect[] = "KubeletError";
+
+std::string DefectText(const std::exception& e) {
+  return std::string("the kubelet has met an unexpected error at this pod: ") + e.what();
+}
+
 // `node` empty: every node's.
 bool IsOnNode(const Json& pod, const std::string& node) {
   const std::string own = pod.contains("spec") ? pod["spec"].value("nodeName", "") : "";
@@ -44,6 +52,15 @@ Kubelet::Kubelet(RunnerOptions options, std::shared_ptr<kube::KubeApi> api)
               tasks_.Post([this, pod, deleted] { OnPod(pod, deleted); });
             }) {}
 
+template <class F>
+void Kubelet::WorkFor(PodRunner& runner, F work) {
+  try {
+    work();
+  } catch (const std::exception& e) {
+    runner.Kill(kDefect, DefectText(e), Clock::now());
+  }
+}
+
 Kubelet::~Kubelet() { Stop(milliseconds(0)); }
 
 void Kubelet::Start() {
@@ -55,8 +72,9 @@ void Kubelet::Start() {
   prober_.Start([this](const SocketProbe& probe, bool passed) {
     tasks_.Post([this, probe, passed] {
       auto it = runners_.find(probe.pod_uid);
-      if (it != runners_.end())
-        it->second->OnProbe(probe.container, probe.start, passed, Clock::now());
+      if (it == runners_.end()) return;
+      WorkFor(*it->second,
+              [&] { it->second->OnProbe(probe.container, probe.start, passed, Clock::now()); });
     });
   });
 }
@@ -134,6 +152,18 @@ PodRunner* Kubelet::Find(const std::string& ns, const std::string& pod) {
 }
 
 void Kubelet::OnPod(const Json& pod, bool deleted) {
+  const auto it = runners_.find(pod["metadata"]["uid"]);
+  if (it != runners_.end()) return WorkFor(*it->second, [&] { TakePod(pod, deleted); });
+  try {
+    TakePod(pod, deleted);
+  } catch (const std::exception& e) {
+    const Json& meta = pod["metadata"];
+    reporter_.Report({meta["namespace"], meta["name"], meta["uid"]},
+                     {.reason = kDefect, .message = DefectText(e), .failed = true}, false);
+  }
+}
+
+void Kubelet::TakePod(const Json& pod, bool deleted) {
   const std::string uid = pod["metadata"]["uid"];
   const auto it = runners_.find(uid);
   if (deleted) {
@@ -179,7 +209,8 @@ void Kubelet::Loop() {
     for (const ChildProcesses::Exit& exit : children_.ReapExited()) {
       auto runner = runners_.find(exit.pod_uid);
       if (runner != runners_.end()) {
-        runner->second->OnExit(exit.pid, exit.wait_status, Clock::now());
+        WorkFor(*runner->second,
+                [&] { runner->second->OnExit(exit.pid, exit.wait_status, Clock::now()); });
       }
     }
     children_.ReapOrphans(Clock::now());
@@ -206,8 +237,10 @@ void Kubelet::Wait() {
 void Kubelet::StepAll() {
   std::vector<std::string> done;
   for (auto& [uid, runner] : runners_) {
-    runner->Step(Clock::now());
-    Sync(*runner);
+    WorkFor(*runner, [&runner = *runner, this] {
+      runner.Step(Clock::now());
+      Sync(runner);
+    });
     if (gone_.contains(uid) && runner->AllStopped()) done.push_back(uid);
   }
   for (const std::string& uid : done) Forget(uid);

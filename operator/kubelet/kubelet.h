@@ -55,6 +55,10 @@ class Kubelet : private RunnerHost {
   void Loop();
   void Wait();
   void OnPod(const Json& pod, bool deleted);
+  void TakePod(const Json& pod, bool deleted);
+  // Does the work of one pod; what it throws fails that pod alone.
+  template <class F>
+  void WorkFor(PodRunner& runner, F work);
   void KillIfMarked(PodRunner& runner);
   void StepAll();
   void Sync(PodRunner& runner);

@@ -9,10 +9,12 @@
 #include <fstream>
 #include <regex>
 #include <sstream>
+#include <stdexcept>
 
 #include "operator/api/labels.h"
 #include "operator/kube/base64.h"
 #include "operator/kube/resources.h"
+#include "operator/kube/testing/wrapped_api.h"
 #include "operator/kubelet/process.h"
 #include "operator/local/scheduler.h"
 #include "operator/local/store/in_memory_api.h"
@@ -24,6 +26,19 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
+
+// Reading this ConfigMap throws, as a defect would.
+constexpr char kThrowing[] = "throwing";
+
+class ThrowingApi : public kube::testing::WrappedApi {
+ public:
+  using WrappedApi::WrappedApi;
+  kube::Result<Json> Get(const kube::Resource& resource, const std::string& ns,
+                         const std::string& name) override {
+    if (name == kThrowing) throw std::runtime_error("thrown by the test");
+    return WrappedApi::Get(resource, ns, name);
+  }
+};
 
 class KubeletTest : public ::testing::Test {
  protected:
@@ -40,7 +55,8 @@ class KubeletTest : public ::testing::Test {
         {"metadata", {{"name", "local-0"}}},
         {"status", {{"allocatable", {{"cpu", "64"}, {"memory", "8Gi"}, {"pods", "100"}}}}}};
     ASSERT_TRUE(store_->Create(kube::Nodes(), "", node));
-    kubelet_ = std::make_unique<Kubelet>(options, std::make_shared<local::InMemoryApi>(store_));
+    kubelet_ = std::make_unique<Kubelet>(
+        options, std::make_shared<ThrowingApi>(std::make_shared<local::InMemoryApi>(store_)));
     scheduler_ = std::make_unique<local::Scheduler>(store_);
     kubelet_->Start();
     scheduler_->Start();
@@ -157,6 +173,15 @@ TEST_F(KubeletTest, APodThatSucceedsIsSucceededAndItsOutputIsInTheLog) {
   EXPECT_EQ(Log("p", "main"), "hello\noops\n");
   EXPECT_EQ(Condition(pod, "PodScheduled"), "True");
   EXPECT_EQ(pod["status"]["podIP"], "127.0.0.1");
+}
+
+TEST_F(KubeletTest, PodsOfOneNameInTwoNamespacesHaveLogsOfTheirOwn) {
+  ASSERT_TRUE(store_->Create(kube::Namespaces(), "", {{"metadata", {{"name", "team"}}}}));
+  Run(Pod("p", {Shell("main", "echo mine")}));
+  ASSERT_TRUE(store_->Create(kube::Pods(), "team", Pod("p", {Shell("main", "echo theirs")})));
+  WaitForPhase("p", "Succeeded");
+  WaitForLog("team_p", "main", "theirs\n");
+  EXPECT_EQ(Log("p", "main"), "mine\n");
 }
 
 TEST_F(KubeletTest, AFailureIsReportedWithItsExitCode) {
@@ -283,6 +308,62 @@ TEST_F(KubeletTest, VolumesAreDirectoriesSharedByTheContainersOfAPod) {
   Run(pod);
   WaitForPhase("p", "Succeeded");
   EXPECT_EQ(Log("p", "reader"), "data\nconf\nsecret\n");
+}
+
+TEST_F(KubeletTest, AFileOfAVolumeThatCantBeWrittenIsSaidAndOtherPodsGoOn) {
+  ASSERT_TRUE(store_->Create(kube::ConfigMaps(), "default",
+                             {{"metadata", {{"name", "cm"}}}, {"data", {{"a", "1"}, {"b", "2"}}}}));
+  const auto item = [](const char* key, const std::string& path) {
+    return Json{{"key", key}, {"path", path}};
+  };
+  struct Case {
+    const char* pod;
+    Json volume;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"folder",
+       {{"configMap",
+         {{"name", "cm"}, {"items", {item("a", "settings"), item("b", "settings/extra.yaml")}}}}},
+       "settings/extra.yaml can't be written"},
+      {"escaping",
+       {{"configMap", {{"name", "cm"}, {"items", {item("a", "../../../../escaped.txt")}}}}},
+       "path \"../../../../escaped.txt\" is not below the volume"},
+      {"long",
+       {{"downwardAPI",
+         {{"items",
+           {{{"path", std::string(300, 'x')}, {"fieldRef", {{"fieldPath", "metadata.name"}}}}}}}}},
+       "can't be written: File name too long"}};
+  for (const auto& [name, volume, message] : cases) {
+    Json c = Shell("main", "true");
+    c["volumeMounts"] = {{{"name", "v"}, {"mountPath", "/v"}}};
+    Json pod = Pod(name, {c});
+    pod["spec"]["volumes"] = {volume};
+    pod["spec"]["volumes"][0]["name"] = "v";
+    Run(pod);
+    const std::string wanted = message;
+    WaitFor(name, [&](const Json& pod) {
+      const Json main = Status(pod, "main");
+      return main.is_object() && main["state"].contains("waiting") &&
+             main["state"]["waiting"]["reason"] == "CreateContainerConfigError" &&
+             main["state"]["waiting"]["message"].get<std::string>().find(wanted) !=
+                 std::string::npos;
+    });
+  }
+  Run(Pod("fine", {Shell("main", "true")}));
+  WaitForPhase("fine", "Succeeded");
+}
+
+TEST_F(KubeletTest, AnUnexpectedErrorFailsItsPodAlone) {
+  Run(Pod("fine", {Shell("main", "echo up; exec sleep 100")}));
+  WaitForLog("fine", "main", "up");
+  Json c = Shell("main", "true");
+  c["envFrom"] = {{{"configMapRef", {{"name", kThrowing}}}}};
+  Run(Pod("p", {c}));
+  Json pod = WaitForPhase("p", "Failed");
+  EXPECT_EQ(pod["status"]["reason"], "KubeletError");
+  EXPECT_THAT(pod["status"]["message"].get<std::string>(), HasSubstr("thrown by the test"));
+  EXPECT_EQ(Get("fine")["status"]["phase"], "Running");
 }
 
 TEST_F(KubeletTest, AMissingSecretIsSaidAndWaitedFor) {
@@ -454,6 +535,7 @@ TEST_F(KubeletTest, LogsKnowWhereTheLastStartBegan) {
   auto log = kubelet_->LogOf("default", "p", "main");
   ASSERT_TRUE(log.has_value());
   EXPECT_EQ(log->offset, 5u);
+  EXPECT_EQ(log->previous, 0u);
   EXPECT_FALSE(log->running);
 }
 

@@ -15,7 +15,7 @@ const kube::Resource& LogChunks() {
 kube::Json ToJson(const LogChunk& chunk) {
   return {{"apiVersion", LogChunks().ApiVersion()},
           {"kind", LogChunks().kind},
-          {"metadata", {{"name", chunk.pod}}},
+          {"metadata", {{"name", chunk.pod}, {"namespace", chunk.ns}}},
           {"spec",
            {{"pod", chunk.pod},
             {"uid", chunk.uid},
@@ -32,7 +32,10 @@ tl::expected<LogChunk, std::string> ParseLogChunk(const kube::Json& object) {
   chunk.pod = fields::Text(spec, "pod");
   chunk.uid = fields::Text(spec, "uid");
   chunk.container = fields::Text(spec, "container");
-  // Both become parts of a path.
+  chunk.ns = fields::TextAt(object, "/metadata/namespace");
+  // All become parts of a path.
+  if (!kube::IsDnsLabel(chunk.ns))
+    return tl::unexpected("metadata.namespace: \"" + chunk.ns + "\" is no name");
   if (!kube::IsDnsName(chunk.pod))
     return tl::unexpected("spec.pod: \"" + chunk.pod + "\" is no name");
   if (!kube::IsDnsLabel(chunk.container))

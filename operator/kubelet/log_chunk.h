@@ -15,7 +15,7 @@ namespace ringmaster::kubelet {
 const kube::Resource& LogChunks();
 
 struct LogChunk {
-  std::string pod, uid, container;
+  std::string ns, pod, uid, container;
   std::uint64_t at = 0;     // the place of `bytes` in the node's file
   std::uint64_t start = 0;  // where the container's current or last process began
   bool running = false;     // more may come

@@ -91,7 +91,8 @@ bool LogShipper::ShipAll() {
 bool LogShipper::Ship(Log* log) {
   const PodLogFile& file = log->file;
   while (!log->ended) {
-    LogChunk chunk{file.pod, file.uid, file.container, log->sent, file.log.offset, true, ""};
+    LogChunk chunk{file.ns,   file.pod,        file.uid, file.container,
+                   log->sent, file.log.offset, true,     ""};
     chunk.bytes = ReadFrom(file.log.file, log->sent);
     // It had ended before the file was read, so what it wrote was there.
     const bool last = !file.log.running && chunk.bytes.size() < kMostBytes;

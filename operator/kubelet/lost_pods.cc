@@ -61,10 +61,11 @@ Json AllEnded(const Json& containers, const Json& statuses, const std::string& n
 // What has been sent of a log is all that there is: who reads it waits for no more.
 void EndLog(kube::KubeApi* api, const Json& pod, const Json& status) {
   if (fields::Text(status, "containerID").empty()) return;  // it has never begun
-  LogChunk last{.pod = fields::TextAt(pod, "/metadata/name"),
+  const std::string ns = fields::TextAt(pod, "/metadata/namespace");
+  LogChunk last{.ns = ns,
+                .pod = fields::TextAt(pod, "/metadata/name"),
                 .uid = fields::TextAt(pod, "/metadata/uid"),
                 .container = fields::Text(status, "name")};
-  const std::string ns = fields::TextAt(pod, "/metadata/namespace");
   const auto got = api->Create(LogChunks(), ns, ToJson(last));
   if (!got || NextOf(*got) == last.at) return;
   last.at = NextOf(*got);

@@ -14,12 +14,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "operator/kubelet/run_files.h"
+
 namespace ringmaster::kubelet {
 namespace {
-
-// A file of the run directory that says so: it needs nothing of an object that another thread may
-// just be destroying.
-constexpr char kKeepLogs[] = "keep-logs";
 
 // Everything below runs in a child of a process with many threads: system calls and the stack only,
 // no allocation.
@@ -101,12 +99,13 @@ void RemoveTree(int parent, const char* name, int depth) {
   unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-void RemoveRun(const char* run_dir) {
+// The logs stay: they may say why the run was killed.
+void RemoveRunFiles(const char* run_dir) {
   int dir = open(run_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (dir < 0 || faccessat(dir, kKeepLogs, F_OK, 0) != 0) return RemoveTree(AT_FDCWD, run_dir, 0);
-  ForEachEntry(dir, [&](const char* child) {
-    if (std::strcmp(child, "logs") != 0) RemoveTree(dir, child, 1);
-  });
+  if (dir < 0) return;
+  for (const char* name : kRunFiles) RemoveTree(dir, name, 0);
+  unlinkat(dir, kRunLock, 0);
+  close(dir);
 }
 
 [[noreturn]] void Watch(int pipe, const char* entry, const char* run_dir) {
@@ -132,7 +131,7 @@ void RemoveRun(const char* run_dir) {
     timespec pause{0, 10'000'000};
     nanosleep(&pause, nullptr);
   }
-  RemoveRun(run_dir);
+  RemoveRunFiles(run_dir);
   _exit(0);
 }
 
@@ -154,11 +153,6 @@ tl::expected<std::unique_ptr<ParentDeathWatchdog>, std::string> ParentDeathWatch
     return tl::unexpected(std::string("fork: ") + std::strerror(error));
   }
   return std::unique_ptr<ParentDeathWatchdog>(new ParentDeathWatchdog(pid, pipe[1]));
-}
-
-void ParentDeathWatchdog::LeaveLogs(const std::filesystem::path& run_dir) {
-  const int file = open((run_dir / kKeepLogs).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-  if (file >= 0) close(file);
 }
 
 void ParentDeathWatchdog::Dismiss() {

@@ -1,8 +1,8 @@
 // A tiny process that outlives us for a moment: when we end in whatever way (SIGKILL included), it
-// kills every process that a container of this run has left and removes the run directory, except
-// the logs where they are wanted.
+// kills every process that a container of this run has left and removes the run's own files from
+// its directory (run_files.h). Logs stay, and so does what is not the run's.
 //
-// Thread rule: Start early, from one thread; Dismiss once; LeaveLogs from any thread.
+// Thread rule: Start early, from one thread; Dismiss once.
 #pragma once
 
 #include <sys/types.h>
@@ -20,9 +20,6 @@ class ParentDeathWatchdog {
   static tl::expected<std::unique_ptr<ParentDeathWatchdog>, std::string> Start(
       const std::string& entry, const std::filesystem::path& run_dir);
   ~ParentDeathWatchdog();
-
-  // When this process ends, now, without Dismiss: the logs below `run_dir` stay.
-  static void LeaveLogs(const std::filesystem::path& run_dir);
 
   // The run ended in order: the watchdog goes and touches nothing.
   void Dismiss();

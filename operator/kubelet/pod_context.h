@@ -57,6 +57,7 @@ struct PodContext {
     if (!next || when < *next) next = when;
   }
   std::string uid() const { return pod["metadata"]["uid"]; }
+  std::string ns() const { return pod["metadata"]["namespace"]; }
   std::string name() const { return pod["metadata"]["name"]; }
   std::string restart_policy() const { return pod["spec"].value("restartPolicy", "Always"); }
 };

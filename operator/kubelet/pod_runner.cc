@@ -10,7 +10,7 @@ PodRunner::PodRunner(Json pod, const RunnerOptions& options, RunnerHost& host)
     : context_{options, host, std::move(pod), std::nullopt} {
   const Json& spec = context_.pod["spec"];
   for (const Json& c : fields::List(spec, "initContainers")) {
-    const bool sidecar = c.value("restartPolicy", "") == "Always";
+    const bool sidecar = fields::Text(c, "restartPolicy") == "Always";
     containers_.emplace_back(c, sidecar ? ContainerKind::kSidecar : ContainerKind::kInit,
                              &context_);
   }
@@ -98,8 +98,8 @@ void PodRunner::Step(Clock::time_point now) {
   } else if (MainsDone() || init_failed) {
     if (!finishing_) {
       finishing_ = true;
-      kill_at_ = now + std::chrono::seconds(
-                           context_.pod["spec"].value("terminationGracePeriodSeconds", 30));
+      kill_at_ = now + std::chrono::seconds(fields::Integer(context_.pod["spec"],
+                                                            "terminationGracePeriodSeconds", 30));
     }
     StepTerminating(now);
   } else {

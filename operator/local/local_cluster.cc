@@ -182,7 +182,7 @@ class Cluster : public LocalCluster {
       return tl::unexpected(
           BadRequest("container \"" + container + "\" in pod \"" + pod + "\" is waiting to start"));
     }
-    return LogFile{log->file, log->offset, log->running};
+    return LogFile{log->file, log->offset, log->running, log->previous};
   }
 
   kube::Result<void> Serve() {

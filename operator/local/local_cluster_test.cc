@@ -198,9 +198,13 @@ TEST_F(LocalClusterTest, KillPodReportsTheContainersAsTerminated) {
   EXPECT_EQ(missing.error().code, kube::ErrorCode::kNotFound);
 }
 
-// A process with a cluster is killed; what its containers started must go, and the run directory
-// with it.
-TEST_F(LocalClusterTest, NothingIsLeftWhenTheProcessIsKilled) {
+// A process with a cluster is killed: what its containers have started must go, and the run's own
+// files. The directory may be the user's: everything else in it stays, and so do the logs.
+TEST_F(LocalClusterTest, OfAKilledProcessOnlyLogsAreLeftAndWhatWasNotTheRuns) {
+  fs::create_directories(dir_ / "data");
+  for (const char* file : {"weights.pt", "data/mnist.csv", "run.lock"}) {
+    std::ofstream(dir_ / file) << "mine";
+  }
   std::string mark = "CLUSTER_TEST_MARK=" + dir_.filename().string();
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
@@ -224,8 +228,13 @@ TEST_F(LocalClusterTest, NothingIsLeftWhenTheProcessIsKilled) {
   EXPECT_TRUE(Until([&] { return kubelet::ProcessesWithEntry(mark).size() >= 3; }));
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
-  EXPECT_TRUE(
-      Until([&] { return kubelet::ProcessesWithEntry(mark).empty() && !fs::exists(dir_); }));
+  EXPECT_TRUE(Until(
+      [&] { return kubelet::ProcessesWithEntry(mark).empty() && !fs::exists(dir_ / "run.lock"); }));
+  std::vector<std::string> left;
+  for (const auto& entry : fs::directory_iterator(dir_)) left.push_back(entry.path().filename());
+  EXPECT_THAT(left, ::testing::UnorderedElementsAre("data", "weights.pt", "logs"));
+  EXPECT_TRUE(fs::exists(dir_ / "data/mnist.csv"));
+  EXPECT_TRUE(fs::exists(dir_ / "logs/p/main.log"));
   close(ready[0]);
 }
 

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
+#include "sidecar/launcher/log.h"
 #include "sidecar/launcher/rank_file.h"
 
 namespace ringmaster::launcher {
@@ -77,7 +79,7 @@ Output::Files::~Files() {
 }
 
 Output::Output(const Options& options)
-    : options_(options), output_{options.output, {}}, error_{options.error, {}} {}
+    : options_(options), output_{options.output}, error_{options.error} {}
 
 Output::~Output() = default;
 
@@ -145,17 +147,33 @@ bool Output::Writable(int fd) {
   return poll(&wait, 1, 0) == 1;
 }
 
+// A log on a full disk takes this line no more than the others, so it is told when there is room
+// again, and at the end.
+void Output::TellLoss(Sink* sink) {
+  if (sink->lost == 0) return;
+  LogError("output of the workers could not be written and is lost",
+           {{"bytes", std::to_string(sink->lost)}, {"reason", std::strerror(sink->why)}});
+  sink->lost = 0;
+}
+
 // A pipe that is writable takes so much without waiting. What can't be written at all is lost, as
 // it would be for the worker.
 void Output::Write(Sink* sink) {
   size_t written = 0;
+  bool took = false;
   while (written < sink->waiting.size() && Writable(sink->fd)) {
     const size_t piece = std::min<size_t>(sink->waiting.size() - written, PIPE_BUF);
     const ssize_t put = write(sink->fd, sink->waiting.data() + written, piece);
     if (put < 0 && (errno == EINTR || errno == EAGAIN)) break;
+    if (put < 0 && errno != EPIPE) {  // nobody reads it any more: nobody misses it
+      sink->why = errno;
+      sink->lost += piece;
+    }
+    took = put >= 0;
     written += put < 0 ? piece : static_cast<size_t>(put);
   }
   sink->waiting.erase(0, written);
+  if (took) TellLoss(sink);
 }
 
 void Output::Finish(TimePoint deadline) {
@@ -169,8 +187,10 @@ void Output::Finish(TimePoint deadline) {
     poll(fds.data(), fds.size(), static_cast<int>(left.count()));
   }
   for (const auto& source : sources_) source->Finish();
-  Write(&output_);
-  Write(&error_);
+  for (Sink* sink : {&output_, &error_}) {
+    Write(sink);
+    TellLoss(sink);
+  }
 }
 
 }  // namespace ringmaster::launcher

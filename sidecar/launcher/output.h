@@ -60,11 +60,14 @@ class Output {
   struct Source;
   struct Sink {
     int fd;
-    std::string waiting;  // whole lines that could not be written yet
+    std::string waiting = {};  // whole lines that could not be written yet
+    size_t lost = 0;           // bytes that could not be written at all, since some could
+    int why = 0;               // an errno: why they could not
   };
 
   static bool Writable(int fd);
   static void Write(Sink* sink);
+  static void TellLoss(Sink* sink);
   bool Read(Source* source, TimePoint now);
   int AddPipe(int family, Sink* sink, const char* file);
 

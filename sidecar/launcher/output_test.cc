@@ -198,6 +198,31 @@ TEST(KeptOutputTest, AWorkerWhoseFilesCannotBeMadeGoesOnAndIsSeenInTheLog) {
 
 // ---- The launcher's own lines
 
+TEST(OutputOnAFullDisk, WhatIsLostIsCountedAndSaidOnceWhenThereIsRoomAgain) {
+  const support::TempDir dir;
+  const int log = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  const int room = open((dir.path() / "log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  Output output({.labelled = true, .output = log, .error = log});
+  const auto files = output.Open(1, "0");
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) {
+    Print(files.output, "lost\n");
+    output.Pass(Clock::now());
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  ASSERT_EQ(dup2(room, log), log);
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) {
+    Print(files.output, "kept\n");
+    output.Pass(Clock::now());
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "ringmaster-launcher: error: output of the workers could not be written and is lost "
+            "bytes=27 reason=\"No space left on device\"\n");
+  close(log);
+  close(room);
+}
+
 TEST(LogBacklogTest, LinesThatAreNotReadWaitInOrderAndThoseAboveTheBoundAreCounted) {
   Pipe pipe;
   LogBacklog log(pipe.write_end);

@@ -27,7 +27,7 @@ def job(digits):
 
 
 def environment(job):
-    env = {name: value for name, value in os.environ.items() if name not in ("RINGMASTER_RUN_DIR", "XDG_RUNTIME_DIR")}
+    env = {name: value for name, value in os.environ.items() if name not in ("RINGMASTER_RUN_DIR", "RINGMASTER_RUNS", "XDG_RUNTIME_DIR")}
     return dict(env, KUBECONFIG=str(job.cluster.dir / "kubeconfig"))
 
 

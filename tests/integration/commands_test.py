@@ -230,7 +230,7 @@ def test_of_two_runs_none_is_changed_unless_it_is_named(write, tmp_path):
                 Run("--run-dir", runs / "b", write(job(tmp_path, replicas=1), "b.yaml")) as two:
             for run in (one, two):
                 run.line("view 1.1")
-            done = ringmaster("delete", "job", XDG_RUNTIME_DIR=home)
+            done = ringmaster("delete", "job", RINGMASTER_RUNS=home)
             assert done.returncode == 2 and str(runs / "a") in done.stderr and str(runs / "b") in done.stderr, done.stderr
             (tmp_path / "stop").touch()
             assert one.wait() == 0 and two.wait() == 0
@@ -369,27 +369,27 @@ def test_the_names_of_jobs_and_pods_are_completed_of_the_run_that_the_command_wo
     with tempfile.TemporaryDirectory(prefix="rm-") as home:
         runs = pathlib.Path(home) / "ringmaster"
         runs.mkdir(mode=0o700)
-        assert not set(complete("why", "", XDG_RUNTIME_DIR=home)) & {"job", "nothing"}, "there is no run yet"
+        assert not set(complete("why", "", RINGMASTER_RUNS=home)) & {"job", "nothing"}, "there is no run yet"
         with Run("--run-dir", runs / "a", write(job(tmp_path, replicas=1))) as run:
             run.world("job", 1)
             for command in ("get", "describe", "why", "top", "timeline", "scale", "delete"):
-                assert complete(command, "", XDG_RUNTIME_DIR=home) == ["job"], command
+                assert complete(command, "", RINGMASTER_RUNS=home) == ["job"], command
             for command in ("drain", "kill"):
-                assert complete(command, "jo", XDG_RUNTIME_DIR=home) == ["job-worker-0"], command
-            assert complete("logs", "-f", "--tail", "3", "", XDG_RUNTIME_DIR=home) == ["job", "job-worker-0"]
+                assert complete(command, "jo", RINGMASTER_RUNS=home) == ["job-worker-0"], command
+            assert complete("logs", "-f", "--tail", "3", "", RINGMASTER_RUNS=home) == ["job", "job-worker-0"]
             assert complete("logs", "--run-dir", str(run.dir), "job-") == ["job-worker-0"]
             assert complete("logs", "--run-dir", "=", str(run.dir), "job-") == ["job-worker-0"], "as bash divides it"
             assert run.command("why", "job").returncode == ringmaster("why", "job", "--run-dir=~/a", HOME=str(runs)).returncode == 0
-            assert complete("why", "other", XDG_RUNTIME_DIR=home) == complete("logs", "--tail", "", XDG_RUNTIME_DIR=home) == []
-            assert complete("why", "job", "--ru", XDG_RUNTIME_DIR=home) == ["--run-dir"]
+            assert complete("why", "other", RINGMASTER_RUNS=home) == complete("logs", "--tail", "", RINGMASTER_RUNS=home) == []
+            assert complete("why", "job", "--ru", RINGMASTER_RUNS=home) == ["--run-dir"]
             with_kubeconfig = subprocess.run([tmp_path / "kubectl_complete-ringmaster", "why", ""], capture_output=True, text=True,
                                              env=harness.environment(KUBECONFIG=str(run.dir / "kubeconfig")), timeout=harness.PATIENCE)
             assert with_kubeconfig.stdout.splitlines() == ["job", ":4"], with_kubeconfig.stderr
             if shutil.which("fish"):
-                assert fish(tmp_path, "ringmaster why ", XDG_RUNTIME_DIR=home) == ["job"]
-                assert fish(tmp_path, "ringmaster drain job-", XDG_RUNTIME_DIR=home) == ["job-worker-0"]
+                assert fish(tmp_path, "ringmaster why ", RINGMASTER_RUNS=home) == ["job"]
+                assert fish(tmp_path, "ringmaster drain job-", RINGMASTER_RUNS=home) == ["job-worker-0"]
             if shutil.which("zsh"):
-                with Zsh(tmp_path, XDG_RUNTIME_DIR=home) as zsh:
+                with Zsh(tmp_path, RINGMASTER_RUNS=home) as zsh:
                     zsh.completes("ringmaster why jo", "job ")
                     zsh.completes("ringmaster logs --tail 3 job-", "job-worker-0 ")
             (tmp_path / "stop").touch()
@@ -442,8 +442,8 @@ def test_a_script_without_its_interpreter_is_understood(write, tmp_path):
 
 def test_after_a_run_that_failed_the_commands_say_where_its_logs_are(tmp_path):
     with tempfile.TemporaryDirectory(prefix="rm-") as home:
-        assert ringmaster("run", "-np", 1, "false", XDG_RUNTIME_DIR=home).returncode == 1
-        done = ringmaster("why", "false", XDG_RUNTIME_DIR=home)
+        assert ringmaster("run", "-np", 1, "false", RINGMASTER_RUNS=home).returncode == 1
+        done = ringmaster("why", "false", RINGMASTER_RUNS=home)
         logs = re.search(r"logs of the last run are in (\S+)", done.stderr).group(1)
         assert list(pathlib.Path(logs).glob("*/worker.log")), done.stderr
 

@@ -1,6 +1,8 @@
 """However a run ends, nothing of it stays but logs that are named: conftest.py compares processes, sockets, /dev/shm and /tmp around each test."""
 
 import os
+import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -201,21 +203,35 @@ def test_a_signal_before_anything_runs(write, tmp_path):
         assert run.wait() == 130
 
 
+def put_files_of_the_user(run):
+    (run.dir / "data").mkdir()
+    (run.dir / "data/mnist.csv").write_text("mine")
+    (run.dir / "weights.pt").write_text("mine")
+
+
+def assert_files_of_the_user_stay(run):
+    wait_for("the rest of the run to go", lambda: sorted(os.listdir(run.dir)) == ["data", "logs", "weights.pt"], 20)
+    assert (run.dir / "data/mnist.csv").read_text() == (run.dir / "weights.pt").read_text() == "mine"
+
+
 def test_a_second_signal_ends_at_once_though_the_workers_ignore_the_first(write, tmp_path):
     with start(write, tmp_path, "ignore-term") as run:
         training(run)
+        put_files_of_the_user(run)
         harness.send(run)
         harness.send(run)
         assert run.wait(20) == 130
-        wait_for("the rest of the run to go", lambda: [path.name for path in run.dir.iterdir()] == ["logs"], 20)
+        assert_files_of_the_user_stay(run)
         assert_logs_stay(run)
 
 
 def test_sigkill_of_the_command(write, tmp_path):
     with start(write, tmp_path) as run:
         training(run)
+        put_files_of_the_user(run)
         run.process.kill()
         run.process.wait()
+        assert_files_of_the_user_stay(run)
 
 
 def test_sigkill_before_the_workers_have_begun(write, tmp_path):
@@ -225,18 +241,17 @@ def test_sigkill_before_the_workers_have_begun(write, tmp_path):
         run.process.wait()
 
 
-def test_sigkill_leaves_no_directory_of_a_run_that_was_not_named(write):
+def test_sigkill_leaves_only_the_logs_of_a_run_that_was_not_named(write):
     process = subprocess.Popen(
         [str(harness.BIN / "ringmaster"), "run", str(write(manifest(command=["sleep", "1000"])))],
-        env=harness.environment() | {"XDG_RUNTIME_DIR": "/tmp"}, stdout=subprocess.PIPE, text=True)
-    assert "run directory" in process.stdout.readline()
-    assert os.path.isdir("/tmp/ringmaster")
+        env=harness.environment() | {"RINGMASTER_RUNS": "/tmp"}, stdout=subprocess.PIPE, text=True)
+    folder = pathlib.Path(process.stdout.readline().split()[-1])
+    assert folder.parent == pathlib.Path("/tmp/ringmaster")
     process.kill()
     process.wait()
     process.stdout.close()
-    # The folder of all runs may stay, empty: another run may be about to use it.
-    wait_for("the directory to go", lambda: not os.listdir("/tmp/ringmaster"), 20)
-    os.rmdir("/tmp/ringmaster")
+    wait_for("the rest of the run to go", lambda: os.listdir(folder) == ["logs"], 20)
+    shutil.rmtree(folder.parent)
 
 
 def test_delete_ends_the_job(write, tmp_path):

@@ -25,7 +25,7 @@ LINEAGE = 1 << 40  # of an epoch
 
 def environment(**more):
     env = dict(os.environ, PATH="%s:/usr/bin:/bin:%s" % (BIN, os.environ.get("PATH", "")))
-    for name in ("RINGMASTER_RUN", "RINGMASTER_RUN_DIR", "XDG_RUNTIME_DIR", "KUBECONFIG"):
+    for name in ("RINGMASTER_RUN", "RINGMASTER_RUN_DIR", "RINGMASTER_RUNS", "XDG_RUNTIME_DIR", "KUBECONFIG"):
         env.pop(name, None)
     return dict(env, **more)
 

@@ -42,7 +42,7 @@ def runtime_folder(monkeypatch):
 
 
 def environment(**more):
-    env = harness.environment(XDG_RUNTIME_DIR=harness.runtime_folder, PYTHONPATH=PACKAGES, **more)
+    env = harness.environment(RINGMASTER_RUNS=harness.runtime_folder, PYTHONPATH=PACKAGES, **more)
     env.pop("RINGMASTER_BIN", None)
     return env
 

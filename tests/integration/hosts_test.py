@@ -105,7 +105,7 @@ def test_a_function_runs_on_two_machines(hosts, tmp_path):
     # The run that fails keeps its logs. Short: unix sockets lie below it.
     with tempfile.TemporaryDirectory(prefix="rm-", dir="/tmp") as runs:
         env = harness.environment(**hosts.environment, PYTHONPATH=str(harness.BIN.parent / "python"), RINGMASTER_BIN=str(harness.BIN),
-                                  XDG_RUNTIME_DIR=runs)
+                                  RINGMASTER_RUNS=runs)
         done = subprocess.run(hosts.words(ssh_hosts.LAUNCHER, [PYTHON, "-B", "calls.py"]), capture_output=True, text=True, timeout=harness.PATIENCE,
                               cwd=tmp_path, env=dict(env, PATH=env["PATH"] + ":/usr/sbin:/sbin"), stdin=subprocess.DEVNULL)
     said = done.stdout + done.stderr
@@ -228,6 +228,10 @@ def test_a_node_process_that_dies_is_started_again(hosts, write, tmp_path):
         assert job.run.wait() == 0, job.run.text()
         check(tmp_path)
         assert "has not said that it ended" not in job.run.text(), job.run.text()
+    # The node process that was killed has left its logs, and nothing else.
+    nodes = pathlib.Path("/tmp/ring-nodes-0")
+    assert [[file.name for file in node.iterdir()] for node in nodes.iterdir()] == [["logs"]]
+    ssh_hosts.shutil.rmtree(nodes)
 
 
 def test_an_interrupt_ends_it_on_every_machine(hosts, write, tmp_path):

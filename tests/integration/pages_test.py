@@ -130,7 +130,7 @@ def environment(folder):
 @pytest.mark.parametrize("page", PAGES)
 def test_what_the_page_shows_is_what_happens(page, tmp_path):
     with tempfile.TemporaryDirectory(prefix="rm-") as runs:  # short, for sockets; the logs of runs that fail stay there
-        check_page(page, tmp_path, dict(environment(tmp_path), XDG_RUNTIME_DIR=runs))
+        check_page(page, tmp_path, dict(environment(tmp_path), RINGMASTER_RUNS=runs))
 
 
 def check_page(page, tmp_path, env):

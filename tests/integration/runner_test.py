@@ -42,7 +42,7 @@ def call(tmp_path):
 
 
 def environment(folder, **more):
-    return dict(harness.environment(XDG_RUNTIME_DIR=folder, PYTHONPATH=PACKAGES), **more)
+    return dict(harness.environment(RINGMASTER_RUNS=folder, PYTHONPATH=PACKAGES), **more)
 
 
 def test_values_come_back_in_the_order_of_the_ranks_and_output_as_it_is_printed(call):

@@ -5,6 +5,7 @@
 
 #include "common/fields/fields.h"
 #include "operator/kube/resources.h"
+#include "operator/kubelet/log_folder.h"
 
 namespace ringmaster::local {
 namespace {
@@ -43,14 +44,15 @@ bool HasStarted(const Json& status) {
 CollectedLogs::CollectedLogs(fs::path dir, std::shared_ptr<Store> store)
     : dir_(std::move(dir)), store_(std::move(store)) {}
 
-fs::path CollectedLogs::FileOf(const std::string& pod, const std::string& container) const {
-  return dir_ / pod / (container + ".log");
+fs::path CollectedLogs::FileOf(const std::string& ns, const std::string& pod,
+                               const std::string& container) const {
+  return dir_ / kubelet::LogFolder(ns, pod) / (container + ".log");
 }
 
 Answer<Json> CollectedLogs::Take(const Json& body) {
   const auto chunk = kubelet::ParseLogChunk(body);
   if (!chunk) return tl::unexpected(BadRequest(chunk.error()));
-  const fs::path file = FileOf(chunk->pod, chunk->container);
+  const fs::path file = FileOf(chunk->ns, chunk->pod, chunk->container);
   const sync::MutexLock lock(&mu_);
   const auto [it, first] = logs_.try_emplace(KeyOf(chunk->uid, chunk->container));
   Log& log = it->second;
@@ -66,7 +68,11 @@ Answer<Json> CollectedLogs::Take(const Json& body) {
     out.close();
     if (!out) return tl::unexpected(Failure(500, "InternalError", "can't write " + file.string()));
   }
-  if (chunk->start >= chunk->at) log.file.offset = size + (chunk->start - chunk->at);
+  if (chunk->start >= chunk->at) {
+    const std::uint64_t begins = size + (chunk->start - chunk->at);
+    if (!first && begins != log.file.offset) log.file.previous = log.file.offset;
+    log.file.offset = begins;
+  }
   log.next += chunk->bytes.size();
   log.file.running = chunk->running;
   return kubelet::LogAnswer(log.next);
@@ -93,7 +99,7 @@ Answer<LogFile> CollectedLogs::Find(const std::string& ns, const std::string& po
     return tl::unexpected(
         BadRequest("container \"" + name + "\" in pod \"" + pod + "\" is waiting to start"));
   }
-  const fs::path file = FileOf(pod, name);
+  const fs::path file = FileOf(ns, pod, name);
   return LogFile{file, SizeOf(file), true};
 }
 

@@ -32,7 +32,8 @@ class CollectedLogs {
     LogFile file;
   };
 
-  std::filesystem::path FileOf(const std::string& pod, const std::string& container) const;
+  std::filesystem::path FileOf(const std::string& ns, const std::string& pod,
+                               const std::string& container) const;
 
   const std::filesystem::path dir_;
   const std::shared_ptr<Store> store_;

@@ -15,8 +15,10 @@ class CollectedLogsTest : public ::testing::Test {
  protected:
   // Where the log goes on, as the answer says; -1: it was refused.
   int64_t Take(uint64_t at, const std::string& bytes, bool running = true, uint64_t start = 0,
-               const std::string& uid = "u1", const std::string& pod = "p") {
-    const auto answer = logs_.Take(kubelet::ToJson({pod, uid, "main", at, start, running, bytes}));
+               const std::string& uid = "u1", const std::string& pod = "p",
+               const std::string& ns = "default") {
+    const auto answer =
+        logs_.Take(kubelet::ToJson({ns, pod, uid, "main", at, start, running, bytes}));
     return answer ? static_cast<int64_t>(kubelet::NextOf({{"status", *answer}})) : -1;
   }
   std::string Text() {
@@ -49,7 +51,16 @@ TEST_F(CollectedLogsTest, ALaterPodOfTheNameBeginsWhereTheOtherEnded) {
   EXPECT_EQ(Text(), "one\ntwo\n");
 }
 
+TEST_F(CollectedLogsTest, PodsOfOneNameInTwoNamespacesHaveFilesOfTheirOwn) {
+  EXPECT_EQ(Take(0, "one\n"), 4);
+  EXPECT_EQ(Take(0, "other\n", true, 0, "u2", "p", "team"), 6);
+  EXPECT_EQ(Text(), "one\n");
+  std::ifstream file(dir_.path() / "team_p" / "main.log");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "other\n");
+}
+
 TEST_F(CollectedLogsTest, NamesAreNoPaths) {
+  EXPECT_EQ(Take(0, "x", true, 0, "u1", "p", "../n"), -1);
   EXPECT_EQ(Take(0, "x", true, 0, "u1", "../p"), -1);
   EXPECT_EQ(Take(0, "x", true, 0, "", "p"), -1);
 }

@@ -30,7 +30,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kMostConnections = 512;
 constexpr milliseconds kWriteTimeout{10'000};
 // Chunk headers and the like, for a body that is as long as it may be.
 constexpr std::size_t kFraming = 1u << 20;
@@ -181,6 +180,7 @@ struct HttpsServer::Connection final : httplib::Stream {
   Clock::time_point deadline;
   std::atomic<bool> known{false};  // it has shown a token
   bool last = false;               // nothing more is read of it
+  bool is_short = false;           // it ends with its first answer
   std::size_t body_bytes = 0;
 
  private:
@@ -198,7 +198,7 @@ struct HttpsServer::Connection final : httplib::Stream {
 
 HttpsServer::HttpsServer(const TlsMaterial& tls, const HttpsLimits& limits)
     : limits_(limits), context_(MakeContext(tls)) {
-  new_task_queue = [] { return new ConnectionThreads(kMostConnections); };
+  new_task_queue = [this] { return new ConnectionThreads(limits_.connections); };
 }
 HttpsServer::~HttpsServer() = default;
 
@@ -206,6 +206,10 @@ void HttpsServer::Admit(const httplib::Request& request) {
   Connection* connection = Connection::Of(request);
   connection->known = true;
   connection->bytes_left = connection->body_bytes;
+}
+
+bool HttpsServer::IsShort(const httplib::Request& request) {
+  return Connection::Of(request)->is_short;
 }
 
 void HttpsServer::EndAfter(const httplib::Request& request) {
@@ -237,10 +241,11 @@ bool HttpsServer::Converse(Connection* connection) {
     if (!connection->AwaitRequest(Clock::now() + idle)) return true;
     connection->Allow(limits_.head_bytes, Clock::now() + limits_.request_deadline);
     bool closed = false;
-    const bool done = process_request(*connection, left == 1, closed,
+    const bool ends = left == 1 || connection->is_short;
+    const bool done = process_request(*connection, ends, closed,
                                       [&](httplib::Request& r) { r.ssl = connection->ssl.get(); });
     if (connection->last) connection->IgnoreTheRest();
-    if (!done || closed || connection->last) return done;
+    if (!done || closed || ends || connection->last) return done;
   }
   return true;
 }
@@ -248,6 +253,7 @@ bool HttpsServer::Converse(Connection* connection) {
 void HttpsServer::Add(Connection* connection) {
   const sync::MutexLock lock(&mu_);
   const auto is_later = [&](const Connection* one) { return one->arrival > connection->arrival; };
+  connection->is_short = connections_.size() + limits_.short_connections >= limits_.connections;
   connections_.insert(std::find_if(connections_.begin(), connections_.end(), is_later), connection);
   const auto is_stranger = [](const Connection* one) { return !one->known; };
   const auto strangers = std::count_if(connections_.begin(), connections_.end(), is_stranger);

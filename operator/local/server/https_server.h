@@ -31,6 +31,8 @@ class HttpsServer : public httplib::Server {
   // The client of this request is known: it may send a body, and its connection stays when there
   // are many. To be called before the body is read (set_pre_routing_handler).
   static void Admit(const httplib::Request& request);
+  // There are so many connections that this one shall end with its first answer.
+  static bool IsShort(const httplib::Request& request);
   // The connection ends with this answer, and what was sent with the request is never read.
   static void EndAfter(const httplib::Request& request);
 

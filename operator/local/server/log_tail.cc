@@ -15,12 +15,13 @@ std::optional<uint64_t> ParseTailLines(const std::string& text) {
 }
 
 // Backwards in pieces: the file may be large and the wanted lines few.
-uint64_t OffsetOfLastLines(const std::filesystem::path& file, uint64_t start, uint64_t lines) {
+uint64_t OffsetOfLastLines(const std::filesystem::path& file, uint64_t start, uint64_t lines,
+                           uint64_t end) {
   constexpr uint64_t kPiece = 64 * 1024;
   std::ifstream stream(file, std::ios::binary | std::ios::ate);
   const auto size = static_cast<std::streamoff>(stream.tellg());
   if (!stream || size < 0) return start;
-  const auto end = static_cast<uint64_t>(size);
+  end = std::min(end, static_cast<uint64_t>(size));
   if (lines == 0) return std::max(start, end);
   std::string piece;
   for (uint64_t at = end; at > start;) {

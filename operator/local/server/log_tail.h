@@ -13,7 +13,8 @@ namespace ringmaster::local {
 // Of a query; empty for what is no number, which is then as if it weren't there.
 std::optional<uint64_t> ParseTailLines(const std::string& text);
 
-// Not before `start`. A last line without an end counts as one.
-uint64_t OffsetOfLastLines(const std::filesystem::path& file, uint64_t start, uint64_t lines);
+// Not before `start`, of what stands before `end`. A last line without an end counts as one.
+uint64_t OffsetOfLastLines(const std::filesystem::path& file, uint64_t start, uint64_t lines,
+                           uint64_t end = UINT64_MAX);
 
 }  // namespace ringmaster::local

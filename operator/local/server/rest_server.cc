@@ -3,6 +3,7 @@
 #include <httplib.h>
 #include <openssl/crypto.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -21,6 +22,24 @@ namespace {
 
 using httplib::Request;
 using httplib::Response;
+
+// A strategic merge patch merges the items of lists by their keys and has directives such as
+// "$patch". Without a list and a directive it is the same as a merge patch.
+bool IsPlainMerge(const Json& patch) {
+  if (patch.is_array()) return false;
+  if (!patch.is_object()) return true;
+  return std::all_of(patch.items().begin(), patch.items().end(), [](const auto& field) {
+    return !field.key().starts_with('$') && IsPlainMerge(field.value());
+  });
+}
+
+Json StrategicPatchRefused(bool custom) {
+  return Failure(415, "UnsupportedMediaType",
+                 std::string("application/strategic-merge-patch+json is not known for ") +
+                     (custom ? "this kind" : "lists in local mode, where it would replace them") +
+                     ": take application/merge-patch+json (kubectl patch --type=merge), "
+                     "application/json-patch+json (--type=json), or kubectl replace");
+}
 
 Json MethodNotAllowed() {
   return Failure(405, "MethodNotAllowed",
@@ -81,6 +100,8 @@ struct RestServer::Impl {
     auto api = ParsePath(path);
     if (!api) return SendStatus(response, NoSuchPath());
     const std::string& sub = api->subresource;
+    const bool goes_on = Flag(request, "watch") || Flag(request, "follow");
+    if (goes_on && HttpsServer::IsShort(request)) return SendAway(response);
     if (sub == "log" && *api->resource == kube::Pods())
       return StreamLog(streams, request, *api, response);
     if (request.method == "GET") {
@@ -90,6 +111,14 @@ struct RestServer::Impl {
     }
     if (request.method == "DELETE") return Delete(request, *api, response);
     Write(request, *api, response);
+  }
+
+  void SendAway(Response& response) const {
+    const size_t most = options.limits.connections - options.limits.short_connections;
+    response.set_header("Retry-After", "1");
+    SendStatus(response, Failure(429, "TooManyRequests",
+                                 "this server has " + std::to_string(most) +
+                                     " connections, and takes no more that watch or follow"));
   }
 
   bool IsReview(const Request& request) const {
@@ -182,6 +211,11 @@ struct RestServer::Impl {
       PatchRequest patch{PatchRequest::Type::kMerge, std::move(*body), api.subresource,
                          Param(request, "fieldManager"), Flag(request, "force")};
       std::string type = request.get_header_value("Content-Type");
+      if (type.starts_with("application/strategic-merge-patch+json")) {
+        const bool custom = *api.resource == kube::HorovodJobs();
+        if (custom || !IsPlainMerge(patch.patch))
+          return SendStatus(response, StrategicPatchRefused(custom));
+      }
       if (type.starts_with("application/json-patch+json"))
         patch.type = PatchRequest::Type::kJson;
       else if (type.starts_with("application/apply-patch+yaml"))

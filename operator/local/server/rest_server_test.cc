@@ -8,6 +8,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "operator/kube/resources.h"
+#include "operator/local/server/table.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/until.h"
+
 namespace ringmaster::local {
 namespace {
 
@@ -19,8 +28,9 @@ constexpr char kPath[] = "/api/v1/namespaces/default/configmaps";
 
 class RestServerTest : public testing::Test {
  protected:
-  void Start(const HttpsLimits& limits) {
+  void Start(const HttpsLimits& limits, FindLog logs = {}) {
     RestServerOptions options;
+    options.logs = std::move(logs);
     options.tls = *MakeTlsMaterial();
     options.token = kToken;
     options.limits = limits;
@@ -112,6 +122,71 @@ TEST_F(RestServerTest, AWatchThatShallListFirstIsRefusedSoThatTheClientListsItse
   EXPECT_THAT(answer->body, HasSubstr("sendInitialEvents: Forbidden"));
 }
 
+TEST_F(RestServerTest, AStrategicPatchOfAListIsRefusedAndOneOfMapsIsMerged) {
+  Start({});
+  const auto client = Client(kToken);
+  ASSERT_TRUE(client->Post(kPath, R"({"metadata": {"name": "a"}})", "application/json"));
+  const std::string object = std::string(kPath) + "/a";
+  const char type[] = "application/strategic-merge-patch+json";
+  const auto merged = client->Patch(object, R"({"data": {"k": "v"}})", type);
+  ASSERT_TRUE(merged);
+  EXPECT_EQ(merged->status, 200) << merged->body;
+  EXPECT_THAT(merged->body, HasSubstr(R"("k":"v")"));
+  for (const char* patch :
+       {R"({"metadata": {"finalizers": ["a/b"]}})", R"({"data": {"$patch": "replace"}})"}) {
+    const auto refused = client->Patch(object, patch, type);
+    ASSERT_TRUE(refused);
+    EXPECT_EQ(refused->status, 415) << patch;
+    EXPECT_THAT(refused->body, HasSubstr("--type=merge"));
+  }
+}
+
+TEST_F(RestServerTest, ThePreviousLogIsThatOfTheProcessBeforeAndTheOtherParametersAreRefused) {
+  const support::TempDir dir;
+  std::ofstream(dir.path() / "log") << "first\nse\ncond\nthird\n";
+  std::optional<uint64_t> previous = 6;
+  Start({}, [&](const std::string&, const std::string&, const std::string&) {
+    return LogFile{dir.path() / "log", 14, false, previous};
+  });
+  const auto client = Client(kToken);
+  const std::string pods = "/api/v1/namespaces/default/pods";
+  const auto made = client->Post(pods,
+                                 R"({"metadata": {"name": "p"}, "spec": {"containers":
+                                    [{"name": "main", "image": "any"}]}})",
+                                 "application/json");
+  ASSERT_TRUE(made);
+  ASSERT_EQ(made->status, 201) << made->body;
+  const auto get = [&](const std::string& query) {
+    const auto answer = client->Get(pods + "/p/log?" + query);
+    EXPECT_TRUE(answer);
+    return answer ? std::to_string(answer->status) + " " + answer->body : "";
+  };
+  EXPECT_EQ(get(""), "200 third\n");
+  EXPECT_EQ(get("previous=true"), "200 se\ncond\n");
+  EXPECT_EQ(get("previous=true&tailLines=1"), "200 cond\n");
+  EXPECT_EQ(get("timestamps=false"), "200 third\n");
+  for (const char* query : {"timestamps=true", "sinceSeconds=5", "sinceTime=x", "limitBytes=1"}) {
+    const std::string answer = get(query);
+    EXPECT_TRUE(answer.starts_with("400 ")) << answer;
+    EXPECT_THAT(answer, HasSubstr(query));
+  }
+  previous.reset();
+  EXPECT_THAT(get("previous=true&container=main"), HasSubstr("has not been started before"));
+}
+
+TEST(TableTest, APodWithAStatusOfAnotherShapeIsARowAmongTheOthers) {
+  const Json meta = {{"name", "p"}};
+  const Json table = MakeTable(
+      kube::Pods(),
+      {{{"metadata", meta}, {"spec", 5}, {"status", {{"containerStatuses", {5, "x", nullptr}}}}},
+       {{"metadata", meta}, {"status", {{"reason", 5}, {"conditions", {{{"reason", 5}}}}}}},
+       {{"metadata", meta}, {"status", {{"containerStatuses", {{{"ready", "yes"}}}}}}},
+       {{"metadata", meta}, {"status", {{"phase", "Running"}}}}},
+      CrdSchema(), 0);
+  ASSERT_EQ(table["rows"].size(), 4u);
+  EXPECT_EQ(table["rows"][3]["cells"][2], "Running");
+}
+
 TEST_F(RestServerTest, AHeadWithoutEndIsCutOff) {
   Start({});
   const auto answer = Client("")->Get("/healthz", {{"X", std::string(kMost, 'x')}});
@@ -125,6 +200,39 @@ TEST_F(RestServerTest, ConnectionsThatSayNothingKeepNobodyOut) {
   for (int i = 0; i < 60; ++i) silent.push_back(Connected());
   EXPECT_TRUE(Answers());
   for (const int fd : silent) close(fd);
+}
+
+TEST_F(RestServerTest, WhereConnectionsRunOutWatchesAreSentAwayAndShortRequestsAreServed) {
+  Start({.connections = 4, .short_connections = 2});
+  std::atomic<int> watching = 0;
+  std::atomic<bool> over = false;
+  std::vector<std::thread> watches;
+  for (int i = 0; i < 2; ++i) {
+    watches.emplace_back([&] {
+      Client(kToken)->Get(
+          std::string(kPath) + "?watch=true&allowWatchBookmarks=true", {},
+          [&](const httplib::Response&) { return ++watching > 0; },
+          [&](const char*, size_t) { return !over; });
+    });
+  }
+  ASSERT_TRUE(support::Until([&] { return watching == 2; }));
+  for (int i = 0; i < 10; ++i) {
+    const auto third = Client(kToken)->Get(std::string(kPath) + "?watch=true");
+    ASSERT_TRUE(third);
+    EXPECT_EQ(third->status, 429);
+    EXPECT_EQ(third->get_header_value("Retry-After"), "1");
+    EXPECT_THAT(third->body, HasSubstr("has 2 connections"));
+    // One client that would keep its connection.
+    const auto client = Client(kToken);
+    client->set_keep_alive(true);
+    const auto answer = client->Get(kPath);
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 200);
+    EXPECT_EQ(answer->get_header_value("Connection"), "close");
+  }
+  over = true;
+  server_->Stop();
+  for (std::thread& thread : watches) thread.join();
 }
 
 TEST_F(RestServerTest, WhoDripsBytesIsCutOffAtTheDeadlineOfTheWhole) {

@@ -1,5 +1,7 @@
 #include "operator/local/server/rest_streams.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -77,7 +79,8 @@ class WatchStream {
 
  private:
   bool Bookmark(DataSink& sink) const {
-    if (!bookmarks_) return true;
+    // It would say that what it still has to show is behind it.
+    if (!bookmarks_ || cursor_.HasInitial()) return true;
     return Write(
         sink,
         Line("BOOKMARK", {{"kind", api_.resource->kind},
@@ -101,12 +104,14 @@ class WatchStream {
   Clock::time_point bookmark_at_ = Clock::now() + kBookmarkEvery;
 };
 
-// What `file` has grown by since `at`. False: the client has gone.
-bool WriteNews(const std::filesystem::path& path, uint64_t* at, DataSink& sink) {
+// What `file` has grown by since `at`, up to `end`. False: the client has gone.
+bool WriteNews(const std::filesystem::path& path, uint64_t* at, uint64_t end, DataSink& sink) {
   std::ifstream file(path, std::ios::binary);
   file.seekg(static_cast<std::streamoff>(*at));
   char buffer[16384];
-  while (file.read(buffer, sizeof buffer), file.gcount() > 0) {
+  while (*at < end && (file.read(buffer, static_cast<std::streamsize>(
+                                             std::min<uint64_t>(end - *at, sizeof buffer))),
+                       file.gcount() > 0)) {
     *at += static_cast<uint64_t>(file.gcount());
     if (!sink.write(buffer, static_cast<size_t>(file.gcount()))) return false;
   }
@@ -144,6 +149,13 @@ void StreamWatch(const StreamSources& sources, const httplib::Request& request,
 
 void StreamLog(const StreamSources& sources, const httplib::Request& request, const ApiRequest& api,
                httplib::Response& response) {
+  for (const char* name : {"timestamps", "sinceSeconds", "sinceTime", "limitBytes"}) {
+    const std::string value = Param(request, name);
+    if (value.empty() || value == "false") continue;
+    return SendStatus(response, BadRequest(std::string(name) + "=" + value +
+                                           ": this server knows neither times nor a limit of a "
+                                           "log; it knows follow, previous and tailLines"));
+  }
   const std::string container = Param(request, "container");
   auto pod = sources.store->Get(kube::Pods(), api.ns, api.name);
   if (!pod) return SendStatus(response, pod.error());
@@ -153,16 +165,21 @@ void StreamLog(const StreamSources& sources, const httplib::Request& request, co
   auto log = *sources.find_log ? find()
                                : Answer<LogFile>(tl::unexpected(NotFound(kube::Pods(), api.name)));
   if (!log) return SendStatus(response, log.error());
-  uint64_t start = Flag(request, "previous") ? 0 : log->offset;
+  const bool previous = Flag(request, "previous");
+  if (previous && !log->previous)
+    return SendStatus(response, BadRequest("container \"" + container + "\" in pod \"" + api.name +
+                                           "\" has not been started before this time"));
+  uint64_t start = previous ? *log->previous : log->offset;
+  const uint64_t end = previous ? log->offset : UINT64_MAX;
   if (const auto tail = ParseTailLines(Param(request, "tailLines")))
-    start = OffsetOfLastLines(log->file, start, *tail);
+    start = OffsetOfLastLines(log->file, start, *tail, end);
   response.set_chunked_content_provider(
-      kLogType,
-      [find, path = log->file, stopping = sources.stopping, follow = Flag(request, "follow"),
-       at = std::make_shared<uint64_t>(start)](size_t, DataSink& sink) {
+      kLogType, [find, path = log->file, stopping = sources.stopping, end,
+                 follow = Flag(request, "follow") && !previous,
+                 at = std::make_shared<uint64_t>(start)](size_t, DataSink& sink) {
         const auto now = find();  // before the file is read: what it wrote before its end is there
         const uint64_t before = *at;
-        if (!WriteNews(path, at.get(), sink)) return false;
+        if (!WriteNews(path, at.get(), end, sink)) return false;
         if (!follow || *stopping || !now || !now->running) {
           sink.done();
           return true;

@@ -1,5 +1,6 @@
 #include "operator/local/server/table.h"
 
+#include "common/fields/fields.h"
 #include "operator/kube/resources.h"
 
 namespace ringmaster::local {
@@ -26,27 +27,25 @@ struct PodRow {
 
 PodRow RowOf(const Json& pod) {
   PodRow row;
-  const Json status = pod.value("status", Json::object());
-  row.status = status.value("reason", status.value("phase", ""));
-  const Json conditions = status.value("conditions", Json::array());
-  for (const Json& c : conditions) {
-    if (c.value("reason", "") == "SchedulingGated") row.status = "SchedulingGated";
+  const Json& status = fields::Member(pod, "status");
+  row.status = fields::Text(status, fields::Text(status, "reason").empty() ? "phase" : "reason");
+  for (const Json& c : fields::List(status, "conditions")) {
+    if (fields::Text(c, "reason") == "SchedulingGated") row.status = "SchedulingGated";
   }
   for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
-    const Json containers = status.value(list, Json::array());
-    for (const Json& c : containers) {
-      row.restarts += c.value("restartCount", 0);
-      bool sidecar = list[0] == 'i' && c["state"].contains("running");
+    for (const Json& c : fields::List(status, list)) {
+      row.restarts += static_cast<int>(fields::Integer(c, "restartCount"));
+      const Json& state = fields::Member(c, "state");
+      const bool sidecar = list[0] == 'i' && state.contains("running");
       if (list[0] == 'c' || sidecar) {
         ++row.total;
-        row.ready += c.value("ready", false);
+        row.ready += fields::Flag(c, "ready");
       }
-      const Json waiting = c["state"].value("waiting", Json());
-      if (waiting.is_object() && list[0] == 'c') row.status = waiting.value("reason", row.status);
+      const std::string waits = fields::TextAt(c, "/state/waiting/reason");
+      if (!waits.empty() && list[0] == 'c') row.status = waits;
     }
   }
-  if (row.total == 0)
-    row.total = static_cast<int>(pod["spec"].value("containers", Json::array()).size());
+  if (row.total == 0) row.total = static_cast<int>(fields::ListAt(pod, "/spec/containers").size());
   if (pod["metadata"].contains("deletionTimestamp")) row.status = "Terminating";
   return row;
 }

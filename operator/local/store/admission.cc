@@ -1,6 +1,7 @@
 #include "operator/local/store/admission.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <regex>
 #include <set>
@@ -11,6 +12,8 @@
 #include "operator/kube/base64.h"
 #include "operator/kube/dns_names.h"
 #include "operator/kube/resources.h"
+#include "operator/local/store/pod_types.h"
+#include "operator/local/store/volume_kinds.h"
 
 namespace ringmaster::local {
 namespace {
@@ -74,7 +77,7 @@ void CheckContainers(const Json& spec, const char* list, std::set<std::string>& 
   for (size_t i = 0; i < containers.size(); ++i) {
     std::string path = std::string("spec.") + list + "[" + std::to_string(i) + "]";
     const Json& c = containers[i];
-    std::string name = c.is_object() ? c.value("name", "") : "";
+    std::string name = fields::Text(c, "name");
     if (name.empty()) {
       causes.push_back({"FieldValueRequired", "Required value", path + ".name"});
     } else if (!kube::IsDnsLabel(name)) {
@@ -88,14 +91,15 @@ void CheckContainers(const Json& spec, const char* list, std::set<std::string>& 
       causes.push_back(
           {"FieldValueDuplicate", "Duplicate value: \"" + name + "\"", path + ".name"});
     }
-    if (!c.is_object() || c.value("image", "").empty()) {
+    if (fields::Text(c, "image").empty()) {
       causes.push_back({"FieldValueRequired", "Required value", path + ".image"});
     }
     std::set<std::string> volumes;
-    for (const Json& v : Field(spec, "volumes", kEmptyList)) volumes.insert(v.value("name", ""));
+    for (const Json& v : Field(spec, "volumes", kEmptyList))
+      volumes.insert(fields::Text(v, "name"));
     const Json& mounts = c.is_object() ? Field(c, "volumeMounts", kEmptyList) : kEmptyList;
     for (size_t m = 0; m < mounts.size(); ++m) {
-      std::string volume = mounts[m].value("name", "");
+      std::string volume = fields::Text(mounts[m], "name");
       if (!volumes.count(volume)) {
         causes.push_back({"FieldValueNotFound", "Not found: \"" + volume + "\"",
                           path + ".volumeMounts[" + std::to_string(m) + "].name"});
@@ -113,6 +117,7 @@ std::vector<Cause> CheckPod(const Json& pod) {
   }
   CheckContainers(spec, "initContainers", names, causes);
   CheckContainers(spec, "containers", names, causes);
+  for (Cause& cause : CheckVolumes(spec, "spec")) causes.push_back(std::move(cause));
   std::string policy = spec.value("restartPolicy", "Always");
   if (policy != "Always" && policy != "OnFailure" && policy != "Never") {
     causes.push_back({"FieldValueNotSupported",
@@ -162,6 +167,10 @@ std::vector<Cause> CheckPodUpdate(const Json& before, const Json& after) {
 bool MicroTime(const Json& value) {
   static const std::regex kShape(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d))");
   return value.is_string() && std::regex_match(value.get<std::string>(), kShape);
+}
+
+std::vector<Cause> CheckVolumesOfJob(const Json& job) {
+  return CheckVolumes(fields::At(job, "/spec/worker/template/spec"), "spec.worker.template.spec");
 }
 
 std::vector<Cause> CheckLease(const Json& lease) {
@@ -218,42 +227,40 @@ std::vector<Cause> CheckDataSize(const Json& object) {
   return {{"FieldValueTooLong", "Too long: may not be more than 1048576 bytes", ""}};
 }
 
-// What the scheduler, the kubelet and the garbage collector of this cluster read of a pod. Empty,
-// or which field has another type.
-std::string WrongTypeInPod(const Json& pod) {
-  struct Field {
-    const char* pointer;
-    bool (*fits)(const Json& value);
-  };
-  const auto is_string = [](const Json& value) { return value.is_string(); };
-  const auto is_object = [](const Json& value) { return value.is_object(); };
-  const auto is_int = [](const Json& value) {
-    return api::IsWhole(value) && api::IsWithin(value, INT32_MIN, INT32_MAX);
-  };
-  const auto are_named = [](const Json& list) {
-    return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& item) {
-             return fields::Member(item, "name").is_string();
-           });
-  };
-  const auto are_conditions = [](const Json& list) {
-    return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& item) {
-             const Json& message = fields::Member(item, "message");
-             return fields::Member(item, "type").is_string() &&
-                    (message.is_string() || !item.contains("message"));
-           });
-  };
-  const Field kFields[] = {{"/spec", is_object},
-                           {"/spec/nodeName", is_string},
-                           {"/spec/schedulerName", is_string},
-                           {"/spec/restartPolicy", is_string},
-                           {"/spec/terminationGracePeriodSeconds", is_int},
-                           {"/spec/schedulingGates", are_named},
-                           {"/status", is_object},
-                           {"/status/phase", is_string},
-                           {"/status/conditions", are_conditions}};
-  for (const auto& [pointer, fits] : kFields) {
-    const Json::json_pointer at(pointer);
-    if (pod.contains(at) && !fits(pod.at(at))) return pointer;
+// The keys of an object that holds files: each may become the name of one.
+std::vector<Cause> CheckDataKeys(const Json& object) {
+  constexpr std::size_t kLongest = 253;
+  std::vector<Cause> causes;
+  for (const char* field : {"data", "binaryData"}) {
+    for (const auto& [key, value] : fields::Object(object, field).items()) {
+      const bool letters = std::all_of(key.begin(), key.end(), [](unsigned char c) {
+        return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+      });
+      const bool leads_away = key == "." || key.starts_with("..");
+      if (letters && !leads_away && !key.empty() && key.size() <= kLongest) continue;
+      causes.push_back({"FieldValueInvalid",
+                        "Invalid value: \"" + key +
+                            "\": a key has 1 to 253 letters, digits, '-', '_' or '.', is not "
+                            "\".\" and doesn't begin with \"..\"",
+                        std::string(field) + "[" + key + "]"});
+    }
+  }
+  return causes;
+}
+
+std::vector<Cause> CheckConfigMap(const Json& object) {
+  std::vector<Cause> causes = CheckDataKeys(object);
+  return causes.empty() ? CheckDataSize(object) : causes;
+}
+
+// Empty, or what has another type than a map of strings.
+std::string WrongTypeInData(const Json& object) {
+  for (const char* field : {"data", "binaryData", "stringData"}) {
+    const Json& map = Field(object, field, kEmptyObject);
+    if (!map.is_object()) return std::string(field) + " is not an object";
+    for (const auto& [key, value] : map.items()) {
+      if (!value.is_string()) return std::string(field) + "[" + key + "] is not a string";
+    }
   }
   return "";
 }
@@ -320,10 +327,12 @@ void SetDefaults(const Resource& resource, Json& object) {
 
 std::vector<Cause> CheckCreate(const Resource& resource, const Json& object) {
   if (resource == kube::Pods()) return CheckPod(object);
+  if (resource == kube::HorovodJobs()) return CheckVolumesOfJob(object);
   if (resource == kube::Leases()) return CheckLease(object);
   if (resource == kube::Events()) return CheckEvent(object);
   if (resource == kube::Services()) return CheckService(object);
-  if (resource == kube::ConfigMaps()) return CheckDataSize(object);
+  if (resource == kube::ConfigMaps()) return CheckConfigMap(object);
+  if (resource == kube::Secrets()) return CheckDataKeys(object);
   return {};
 }
 
@@ -339,8 +348,10 @@ Answer<void> CheckFormat(const Resource& resource, const Json& object) {
     return cannot("parsing time " + time->dump() + " as \"2006-01-02T15:04:05.000000Z07:00\"");
   }
   if (resource == kube::Pods()) {
-    if (const std::string wrong = WrongTypeInPod(object); !wrong.empty())
-      return cannot(wrong + " has a value of another type");
+    if (const std::string wrong = WrongTypeInPod(object); !wrong.empty()) return cannot(wrong);
+  }
+  if (resource == kube::ConfigMaps() || resource == kube::Secrets()) {
+    if (const std::string wrong = WrongTypeInData(object); !wrong.empty()) return cannot(wrong);
   }
   if (resource == kube::Secrets()) {
     for (const auto& [key, value] : Field(object, "data", kEmptyObject).items()) {
@@ -357,6 +368,7 @@ std::vector<Cause> CheckUpdate(const Resource& resource, const Json& before, con
     if (causes.empty()) causes = CheckPodUpdate(before, after);
     return causes;
   }
+  if (resource == kube::HorovodJobs()) return CheckVolumesOfJob(after);
   if (resource == kube::Leases()) return CheckLease(after);
   if (resource == kube::Services()) return CheckService(after);
   if (resource == kube::ConfigMaps() || resource == kube::Secrets()) {
@@ -367,7 +379,7 @@ std::vector<Cause> CheckUpdate(const Resource& resource, const Json& before, con
             {"FieldValueForbidden", "Forbidden: field is immutable when `immutable` is set", key}};
       }
     }
-    if (resource == kube::ConfigMaps()) return CheckDataSize(after);
+    return resource == kube::ConfigMaps() ? CheckConfigMap(after) : CheckDataKeys(after);
   }
   return {};
 }

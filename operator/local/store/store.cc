@@ -7,6 +7,7 @@
 #include "operator/kube/resources.h"
 #include "operator/local/store/admission.h"
 #include "operator/local/store/metadata_checks.h"
+#include "operator/local/store/pod_types.h"
 #include "operator/local/store/write_rules.h"
 
 namespace ringmaster::local {
@@ -188,23 +189,44 @@ Answer<Json> Store::CreateLocked(const Resource& resource, const std::string& ur
   if (!name) return tl::unexpected(name.error());
   const auto now = Now();
   SetIdentity(resource, *ns, *name, api::FormatTime(now), object);
+  if (resource == kube::Pods()) DropNulls(object);
+  if (auto ok = CheckFormat(resource, object); !ok) return tl::unexpected(ok.error());
   SetDefaults(resource, object);
   if (resource == kube::HorovodJobs()) {
     auto ok = jobs_.Admit(object, *name, nullptr, options.strict_fields, options.dropped);
     if (!ok) return tl::unexpected(ok.error());
   }
-  if (auto ok = CheckFormat(resource, object); !ok) return tl::unexpected(ok.error());
   std::vector<Cause> causes = CheckMetadata(object["metadata"]);
   if (causes.empty() && !options.core_event) causes = CheckCreate(resource, object);
   if (!causes.empty()) return tl::unexpected(Invalid(resource, *name, causes));
   if (options.dry_run) return object;
 
+  if (resource == kube::Events()) DropOldEvents();
   const ObjectKey key{*ns, *name};
   Json created = objects_.Put(resource, key, std::move(object));
   changed_.NotifyAll();
   fields_.Claim(Json::object(), created, {options.field_manager, false, ""});
   garbage_collector_.Created(resource, key, created, now);
   return created;
+}
+
+// As a cluster keeps them. Looked for once in a while: there may be thousands.
+void Store::DropOldEvents() {
+  constexpr std::chrono::hours kKept{1};
+  constexpr std::chrono::minutes kLook{1};
+  const auto now = Now();
+  if (now - events_dropped_at_ < kLook) return;
+  events_dropped_at_ = now;
+  // Texts of one format, so they are in the order of time.
+  const std::string oldest = api::FormatTime(now - kKept);
+  std::vector<ObjectKey> old;
+  for (const auto& [key, event] : objects_.All(kube::Events())) {
+    const std::string seen = std::max({fields::TextAt(*event, "/metadata/creationTimestamp"),
+                                       fields::TextAt(*event, "/series/lastObservedTime"),
+                                       fields::Text(*event, "deprecatedLastTimestamp")});
+    if (seen < oldest) old.push_back(key);
+  }
+  for (const ObjectKey& key : old) garbage_collector_.Remove(kube::Events(), key, now);
 }
 
 Answer<Json> Store::Update(const Resource& resource, const std::string& ns, const std::string& name,
@@ -242,6 +264,7 @@ Answer<Json> Store::UpdateLocked(const Resource& resource, const std::string& ns
     auto ok = jobs_.Admit(object, name, live.get(), options.strict_fields, options.dropped);
     if (!ok) return tl::unexpected(ok.error());
   }
+  if (resource == kube::Pods()) DropNulls(object);
   if (auto ok = CheckFormat(resource, object); !ok) return tl::unexpected(ok.error());
   if (subresource.empty()) {
     std::vector<Cause> causes = CheckMetadata(object["metadata"]);

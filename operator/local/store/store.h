@@ -87,6 +87,8 @@ class WatchCursor {
   Answer<std::optional<kube::WatchEvent>> Next(std::chrono::milliseconds timeout);
   // The newest version that this cursor has seen or skipped: what a bookmark says.
   uint64_t version() const { return version_; }
+  // Objects that are shown first have not all been shown.
+  bool HasInitial() const { return !initial_.empty(); }
 
  private:
   Store* store_;
@@ -136,6 +138,7 @@ class Store {
   Answer<Json> UpdateLocked(const Resource& resource, const std::string& ns,
                             const std::string& name, Json object, const std::string& subresource,
                             const WriteOptions& options) REQUIRES(mu_);
+  void DropOldEvents() REQUIRES(mu_);
   Answer<Json> ScaleLocked(const Resource& resource, const Json& live, const Json& scale)
       REQUIRES(mu_);
   Answer<Json> PatchLocked(const Resource& resource, const std::string& ns, const std::string& name,
@@ -154,6 +157,7 @@ class Store {
   VersionedObjects objects_ GUARDED_BY(mu_);
   FieldOwnership fields_ GUARDED_BY(mu_);
   GarbageCollector garbage_collector_ GUARDED_BY(mu_);
+  std::chrono::system_clock::time_point events_dropped_at_ GUARDED_BY(mu_);
 };
 
 }  // namespace ringmaster::local

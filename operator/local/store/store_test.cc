@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/api/time.h"
 #include "operator/kube/resources.h"
 
 namespace ringmaster::local {
@@ -48,6 +49,41 @@ TEST(Store, AWatchFromBeforeTheWindowIsExpired) {
   auto slow = cursor->Next(milliseconds(0));
   ASSERT_FALSE(slow.has_value());
   EXPECT_EQ(slow.error()["reason"], "Expired");
+}
+
+TEST(Store, EventsAreKeptForAnHourSinceTheyWereSeenLast) {
+  auto now = std::chrono::system_clock::now();
+  Store store({.now = [&] { return now; }});
+  const auto event = [&](const char* name) {
+    return Json{{"metadata", {{"name", name}}},
+                {"reason", "R"},
+                {"type", "Normal"},
+                {"action", "A"},
+                {"eventTime", "2026-01-31T12:00:00.000000Z"},
+                {"reportingController", "c"},
+                {"reportingInstance", "i"}};
+  };
+  for (const char* name : {"old", "seen"})
+    ASSERT_TRUE(store.Create(kube::Events(), "default", event(name)));
+  now += std::chrono::minutes(50);
+  Json seen = store.Get(kube::Events(), "default", "seen").value();
+  seen["series"] = {{"count", 2}, {"lastObservedTime", api::FormatMicroTime(now)}};
+  ASSERT_TRUE(store.Update(kube::Events(), "default", "seen", seen, ""));
+  now += std::chrono::minutes(11);
+  ASSERT_TRUE(store.Create(kube::Events(), "default", event("new")));
+  EXPECT_FALSE(store.Get(kube::Events(), "default", "old").has_value());
+  EXPECT_TRUE(store.Get(kube::Events(), "default", "seen").has_value());
+  EXPECT_TRUE(store.Get(kube::Events(), "default", "new").has_value());
+}
+
+TEST(Store, AWatchSaysWhetherObjectsAreLeftThatItShowsFirst) {
+  Store store({});
+  ASSERT_TRUE(store.Create(kube::ConfigMaps(), "default", {{"metadata", {{"name", "a"}}}}));
+  auto cursor = store.Watch(kube::ConfigMaps(), "default", {});
+  ASSERT_TRUE(cursor.has_value());
+  EXPECT_TRUE(cursor->HasInitial());
+  EXPECT_TRUE(cursor->Next(milliseconds(0)).value().has_value());
+  EXPECT_FALSE(cursor->HasInitial());
 }
 
 TEST(Store, UnknownFieldsArePrunedAndRefusedWhenStrict) {
@@ -98,7 +134,7 @@ TEST(Store, FieldsOfAPodThatTheClusterReadsHaveTheirTypes) {
                     {"spec", {{"containers", {{{"name", "c"}, {"image", "i"}}}}}}};
   const Json wrong = {{"nodeName", 5},
                       {"schedulerName", Json::object()},
-                      {"restartPolicy", nullptr},
+                      {"restartPolicy", 5},
                       {"schedulingGates", {1}},
                       {"terminationGracePeriodSeconds", 1e300}};
   for (const auto& [field, value] : wrong.items()) {

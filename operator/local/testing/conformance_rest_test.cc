@@ -78,6 +78,13 @@ TEST_P(KubeRest, AnEventIsTheSameThroughBothApis) {
   EXPECT_EQ(core["involvedObject"]["name"], "p");
 }
 
+TEST_P(KubeRest, AJobTakesNoStrategicPatch) {
+  MustCreate(kube::HorovodJobs(), Job("j"));
+  const auto answer = Send({"PATCH", JobPath("/j"), R"({"metadata": {"labels": {"a": "b"}}})",
+                            "application/strategic-merge-patch+json"});
+  EXPECT_EQ(answer.status, 415) << answer.body;
+}
+
 TEST_P(KubeRest, WrongRequestsGetTheCodeThatSaysWhatIsWrong) {
   MustCreate(kube::ConfigMaps(), ConfigMap("a"));
   const std::string object = Path("configmaps/a");

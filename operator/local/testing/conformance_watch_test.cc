@@ -114,9 +114,22 @@ TEST_P(KubeConformance, AWatchEndsByItsTimeoutAndCanGoOn) {
   kube::WatchOptions options;
   options.resource_version = list->resource_version;
   options.timeout = std::chrono::seconds(1);
-  auto result =
-      api().Watch(kube::ConfigMaps(), ns_, options, [](const WatchEvent&) { return true; }, {});
+  int events = 0;
+  const auto begun = std::chrono::steady_clock::now();
+  auto result = api().Watch(kube::ConfigMaps(), ns_, options,
+                            [&](const WatchEvent& event) {
+                              events += event.type != WatchEvent::Type::kBookmark;
+                              return true;
+                            },
+                            {});
+  const auto took = std::chrono::steady_clock::now() - begun;
   EXPECT_TRUE(result.has_value()) << result.error().message;
+  EXPECT_EQ(events, 0);
+  EXPECT_GE(took, std::chrono::milliseconds(900)) << "it ended before its time";
+  EXPECT_LT(took, std::chrono::seconds(60)) << "it ended by something else";
+  // What happens between two watches is not lost.
+  MustCreate(kube::ConfigMaps(), ConfigMap("between"));
+  EXPECT_THAT(Watch(kube::ConfigMaps(), options, 1), ::testing::ElementsAre("ADDED between"));
 }
 
 TEST_P(KubeConformance, AWatchFromBeforeTheHistoryIsGone) {

@@ -1,0 +1,59 @@
+#include "operator/local/store/volume_kinds.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
+#include "common/fields/fields.h"
+
+namespace ringmaster::local {
+namespace {
+
+// The first field of `source` that is none of these; empty: there is none.
+std::string OtherKind(const Json& source, std::initializer_list<std::string_view> kinds) {
+  if (!source.is_object()) return "";
+  for (const auto& [kind, value] : source.items()) {
+    if (value.is_null() || std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) continue;
+    return kind;
+  }
+  return "";
+}
+
+Cause NotHere(const std::string& path, const Json& value, const std::string& allowed) {
+  return {"FieldValueNotSupported",
+          "Unsupported value: " + value.dump(-1, ' ', false, Json::error_handler_t::replace) +
+              ": local mode gives " + allowed,
+          path};
+}
+
+}  // namespace
+
+std::vector<Cause> CheckVolumes(const Json& pod_spec, const std::string& path) {
+  std::vector<Cause> causes;
+  const Json& volumes = fields::List(pod_spec, "volumes");
+  for (size_t i = 0; i < volumes.size(); ++i) {
+    const Json& volume = volumes[i];
+    const std::string at = path + ".volumes[" + std::to_string(i) + "].";
+    const std::string kind = OtherKind(volume, {"name", "emptyDir", "hostPath", "configMap",
+                                                "secret", "downwardAPI", "projected"});
+    if (kind == "persistentVolumeClaim") {
+      const std::string claim = fields::Text(volume[kind], "claimName");
+      causes.push_back(NotHere(at + kind, volume[kind],
+                               "a claim as a folder of yours: `ringmaster run --volume " + claim +
+                                   "=DIR`, or a hostPath in the manifest"));
+    } else if (!kind.empty()) {
+      causes.push_back(NotHere(at + kind, volume[kind],
+                               "emptyDir, hostPath, configMap, secret, downwardAPI and projected"));
+    }
+    const Json& sources = fields::ListAt(volume, "/projected/sources");
+    for (size_t s = 0; s < sources.size(); ++s) {
+      const std::string source = OtherKind(sources[s], {"configMap", "secret", "downwardAPI"});
+      if (source.empty()) continue;
+      causes.push_back(NotHere(at + "projected.sources[" + std::to_string(s) + "]." + source,
+                               sources[s][source], "configMap, secret and downwardAPI"));
+    }
+  }
+  return causes;
+}
+
+}  // namespace ringmaster::local
