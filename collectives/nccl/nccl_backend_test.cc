@@ -315,7 +315,8 @@ TEST(NcclBackendTest, ASetThatIsRemovedAsksForNothingThatAPeerStillNeeds) {
   for (auto& w : gpus.world.workers) {
     asked.push_back(engine::AskIn(*w, 0, "held", &on_host[w->id]));
   }
-  gpus.world.Await([&] { return gpus.world.held == 2; });
+  // The other one may be in a round already, which doesn't end without this one.
+  gpus.world.Await([&] { return gpus.world.held >= 1; });
   for (auto& w : gpus.world.workers) {
     asked.push_back(ask_sum(*w));
     Request remove{engine::kRemoveSetName, Kind::kRemoveSet};
