@@ -85,6 +85,12 @@ bool FitToSizes(const View& view, Change* change) {
     return pod >= 0 && staying[pod] && !change->gone[pod];
   };
   auto kept = static_cast<std::size_t>(std::count(staying.begin(), staying.end(), true));
+  // They stay only until somebody has their state, and whoever comes gets it.
+  bool some_stay_on = false;
+  for (std::size_t p = 0; p < staying.size(); ++p) {
+    some_stay_on = some_stay_on || (staying[p] && !change->draining[p]);
+  }
+  if (!some_stay_on) return false;
   std::set<std::string> newcomers;
   for (const Joiner& joiner : change->joiners) {
     if (!stays(joiner)) newcomers.insert(joiner.candidate.pod.uid);

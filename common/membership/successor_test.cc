@@ -88,6 +88,20 @@ TEST(SuccessorSizesTest, WithANewcomerNobodyIsLeftOut) {
   EXPECT_EQ(f.Pods(), (Strings{"p0", "p1", "p2", "p7"}));
 }
 
+// Found by the simulator: the joiner was never let in, and the state would have gone with the
+// others.
+TEST(SuccessorSizesTest, WhoComesWhileAllOthersLeaveIsLetInWhateverTheSize) {
+  EvenChoice f(2);
+  f.drains = Drains("p0");
+  f.drains.Add({"p0", "p1"});
+  f.applicants.SetExpected(1);
+  f.applicants.Add({TestCandidate(7), Reason::kPodJoined});
+  EXPECT_TRUE(f.successor.ChangeWanted());
+  f.AllToBoundary();
+  EXPECT_EQ(f.Pods(), (Strings{"p0", "p1", "p7"}));
+  EXPECT_FALSE(f.Next()->train);
+}
+
 TEST(SuccessorSizesTest, TheCoordinatorIsNotLeftOut) {
   EvenChoice f(3);
   f.successor.SetSizes({.least = 1, .allowed = {1, 4}});

@@ -33,7 +33,8 @@ void Invariants::Announce(const ViewPtr& view) {
   if (view->reason == membership::Reason::kLinkBroken && !view->planned && before != nullptr) {
     const bool smaller = view->pods.size() < before->pods.size();
     ++(smaller ? parts_.journal.coverage().left_out : parts_.journal.coverage().reconnects);
-    if (smaller && !view->train && parts_.job.Sizes().ShrinksTo(view->pods.size()) == 0)
+    // With allowed sizes it may shrink once more, as its proposer knows the least number of pods.
+    if (smaller && !view->train && parts_.job.allowed.empty())
       parts_.journal.Fail("held: " + EpochText(view->epoch) +
                           " leaves a pod out for its link and is too small");
   }

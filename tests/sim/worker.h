@@ -56,6 +56,7 @@ struct Worker {
   // collectives/engine
   ViewPtr view;
   Epoch epoch = 0;  // newest that it was given
+  Epoch given = 0;  // the same, until it hears that it is in no view any more
   Phase phase = Phase::kNoView;
   Epoch stopped = 0, armed = 0, ran = 0, held = 0;
   bool has_state = true;

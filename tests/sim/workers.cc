@@ -81,18 +81,17 @@ void Workers::Connect(const WorkerPtr& worker) {
   const bool standby =
       worker->standby && (worker->role == Role::kUnknown || worker->role == Role::kStandby);
   if (worker->reported_installed != 0) ++parts_.journal.coverage().late_hellos;
-  parts_.links.SendToSidecar(worker->stream,
-                             {{"t", "hello"},
-                              {"version", 1},
-                              {"role", "worker"},
-                              {"slot", worker->slot},
-                              {"incarnation", worker->incarnation},
-                              {"pid", worker->pid},
-                              {"tcp", parts_.pods.NameOf(*worker)},
-                              {"shm", ""},
-                              {"epoch", worker->reported_installed},
-                              {"given", worker->phase == Phase::kNoView ? 0 : worker->epoch},
-                              {"standby", standby}});
+  parts_.links.SendToSidecar(worker->stream, {{"t", "hello"},
+                                              {"version", 1},
+                                              {"role", "worker"},
+                                              {"slot", worker->slot},
+                                              {"incarnation", worker->incarnation},
+                                              {"pid", worker->pid},
+                                              {"tcp", parts_.pods.NameOf(*worker)},
+                                              {"shm", ""},
+                                              {"epoch", worker->reported_installed},
+                                              {"given", worker->given},
+                                              {"standby", standby}});
 }
 
 void Workers::OnClosed(const WorkerPtr& worker, std::uint64_t stream) {
@@ -267,6 +266,7 @@ void Workers::OnView(const WorkerPtr& worker, const json& frame) {
   if (view->epoch <= std::max(worker->epoch, worker->stopped) || worker->ended) return;
   worker->epoch = view->epoch;
   if (self < 0) return Detach(worker);
+  worker->given = view->epoch;
   // Everybody has what a job begins with.
   const bool begins = view->reason == membership::Reason::kBootstrap ||
                       !view->ranks[static_cast<std::size_t>(self)].joined;
@@ -303,7 +303,7 @@ void Workers::Detach(const WorkerPtr& worker) {
   parts_.rings.LeaveView(worker.get());
   worker->holds = false;
   worker->has_state = false;
-  worker->held = 0;
+  worker->held = worker->given = 0;
   worker->log.Trim();
   worker->done = 0;
   if (worker->epoch == 0) return;

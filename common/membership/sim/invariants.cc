@@ -27,9 +27,9 @@ void Invariants::Announce(const ViewPtr& view) {
   if (EpochNumber(view->epoch) == 1) return BeginLineage(*view);
   const ViewPtr parent = parts_.truth.Of(view->parent).view;
   if (!parent) return;
-  const std::size_t pods = view->pods.size();
-  if (view->reason == Reason::kLinkBroken && pods < parent->pods.size() && !view->train &&
-      parts_.job.Sizes().ShrinksTo(pods) == 0) {
+  // With allowed sizes it may shrink once more, as its proposer knows the least number of pods.
+  if (view->reason == Reason::kLinkBroken && view->pods.size() < parent->pods.size() &&
+      !view->train && parts_.job.allowed.empty()) {
     parts_.journal.Fail("held: " + EpochText(view->epoch) +
                         " leaves a pod out for its link and is too small");
   }
