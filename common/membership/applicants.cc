@@ -40,7 +40,9 @@ void Applicants::OnJoin(const Message& message) {
 
 void Applicants::Add(const Joiner& joiner) {
   const TimePoint now = parts_.outbox->now();
-  if (applicants_.empty()) since_ = now;
+  // Others may have waited for long, for a number of pods that may train.
+  const bool comes = applicants_.count(joiner.candidate.pod.uid) == 0;
+  if (!since_ || (comes && now - *since_ >= timers_.join_batch)) since_ = now;
   applicants_[joiner.candidate.pod.uid] = {joiner, now};
 }
 

@@ -185,7 +185,8 @@ void MemberImpl::SettleView() {
     proposer.CheckFault(succession_.fault(), !moves_.about_to_resign());
     const bool may_plan = state_.is_coordinator() && state_.voting() && !workers_.finishing() &&
                           !succession_.fault() && proposer.idle();
-    if (plan_.Advance(may_plan, may_plan && successor_.ChangeWanted())) proposer.Begin();
+    const bool wanted = may_plan && !plan_.begun() && successor_.ChangeWanted();
+    if (plan_.Advance(may_plan, wanted)) proposer.Begin();
     proposer.Advance();
     CheckDecision();
   }

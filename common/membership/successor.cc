@@ -38,12 +38,8 @@ bool SuccessorFromFacts::AdmitsSomebody() const {
   change.planned = true;
   change.joiners = parts_.applicants->Admissible();
   const ViewPtr next = AtBoundary(std::move(change));
-  const View& view = parts_.state->view();
-  return next != nullptr &&
-         std::any_of(next->ranks.begin(), next->ranks.end(), [&](const RankEntry& rank) {
-           const std::string& pod = next->pods[rank.pod].uid;
-           return view.FindRank(pod, rank.slot, rank.incarnation) < 0;
-         });
+  return next != nullptr && std::any_of(next->ranks.begin(), next->ranks.end(),
+                                        [](const RankEntry& rank) { return rank.joined; });
 }
 
 Change SuccessorFromFacts::KnownChange(bool without_self, const std::vector<int>& accused) const {

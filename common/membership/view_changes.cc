@@ -87,11 +87,14 @@ const std::string& ViewChanges::TextFor(MessageKind kind, const Change& change, 
   return change.text;
 }
 
-void ViewChanges::NoteSender(const std::string& from, Change* change) const {
+// Who sends the text again after it was sent the digest may be unable to read that.
+void ViewChanges::NoteSender(const std::string& from, bool by_digest, Change* change) const {
   const Known* parent = FindKnown(change->view->parent);
   if (parent == nullptr) return;
   const auto sender = parent->readers.find(from);
-  if (sender != parent->readers.end()) change->has[sender->second] = Has::kSurely;
+  if (sender == parent->readers.end()) return;
+  Has& has = change->has[sender->second];
+  if (by_digest || has != Has::kAsks) has = Has::kSurely;
 }
 
 ViewPtr ViewChanges::Decode(std::string_view text, const std::string& from) {
@@ -99,7 +102,7 @@ ViewPtr ViewChanges::Decode(std::string_view text, const std::string& from) {
     return change.text == text || change.by_digest == text;
   });
   if (same != changes_.end()) {
-    NoteSender(from, &*same);
+    NoteSender(from, same->by_digest == text, &*same);
     return same->view;
   }
   json change = fields::ParseOrDiscard(text);
@@ -109,7 +112,7 @@ ViewPtr ViewChanges::Decode(std::string_view text, const std::string& from) {
   auto view = ViewFromJson(change);
   if (!view || DigestOf(*view) != fields::Unsigned(change, "digest")) return nullptr;
   Change* read = Keep(std::make_shared<const View>(std::move(*view)), std::string(text), *parent);
-  NoteSender(from, read);
+  NoteSender(from, /*by_digest=*/false, read);
   return read->view;
 }
 

@@ -58,7 +58,7 @@ class ViewChanges {
   const Known* FindKnown(Epoch epoch) const;
   // What is sent to a member that has so much of it.
   static const std::string& TextFor(MessageKind kind, const Change& change, Has* has);
-  void NoteSender(const std::string& from, Change* change) const;
+  void NoteSender(const std::string& from, bool by_digest, Change* change) const;
   Change* FindChange(const View& view);
   Change* Keep(ViewPtr view, std::string text, const Known& parent);
 

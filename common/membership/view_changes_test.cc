@@ -131,6 +131,16 @@ TEST_F(DigestTest, TwoProposalsThatDifferInTheirReasonAloneHaveTwoDigests) {
   EXPECT_NE(theirs, Accepted());
 }
 
+TEST_F(DigestTest, WhoSendsTheTextAgainIsAnsweredByTheText) {
+  const std::string proposed = Proposed();
+  ASSERT_NE(reader_.Decode(proposed, "uid-0"), nullptr);
+  EXPECT_TRUE(IsDigest(Accepted()));  // which an earlier version can't read
+  ASSERT_NE(reader_.Decode(proposed, "uid-0"), nullptr);
+  EXPECT_FALSE(IsDigest(Accepted()));
+  ASSERT_NE(reader_.Decode(proposed, "uid-0"), nullptr);
+  EXPECT_FALSE(IsDigest(Accepted())) << "from then on";
+}
+
 TEST_F(DigestTest, AProposalThatMayBeLostIsRepeatedInFull) {
   EXPECT_FALSE(IsDigest(Proposed()));
   EXPECT_FALSE(IsDigest(Proposed()));

@@ -64,10 +64,11 @@ void ConnectFiles(const SpawnSpec& spec, int report) {
     if (getppid() != parent) _exit(127);  // the parent died before prctl
   }
   ResetSignals(spec.isolated);
-  RestoreFileLimit();
   ConnectFiles(spec, report);
   if (!spec.working_dir.empty() && chdir(spec.working_dir.c_str()) != 0)
     Fail(report, "working directory");
+  // Nothing is opened from here on: more files may be open than the limit of the user allows.
+  RestoreFileLimit();
   if (spec.search_path) {
     execvpe(argv[0], argv, env);
   } else {

@@ -46,6 +46,11 @@ TEST(SpawnTest, TheProgramHasTheLimitOfFilesFromBeforeOursWasRaised) {
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &now), 0);
   EXPECT_EQ(now.rlim_cur, limit.rlim_max);
   EXPECT_EQ(Output({}, "ulimit -Sn"), "100\n");
+  std::vector<int> files;
+  for (int i = 0; i < 150; ++i) files.push_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  EXPECT_GE(files.back(), 100);
+  EXPECT_EQ(Output({}, "ulimit -Sn"), "100\n") << "although more are open here";
+  for (const int file : files) close(file);
 }
 
 TEST(SpawnTest, TheProcessLeadsAGroup) {

@@ -45,6 +45,13 @@ class OperatorProcessE2e : public testing::Test {
     store_ = std::make_shared<local::Store>(local::StoreOptions{.crd_yaml = ReadFile(RM_CRD_FILE)});
     api_ = std::make_unique<local::InMemoryApi>(store_);
     ASSERT_TRUE(api_->Create(kube::Namespaces(), "", {{"metadata", {{"name", "ops"}}}}));
+    // Pods are made when they have room.
+    ASSERT_TRUE(
+        api_->Create(kube::Nodes(), "",
+                     {{"metadata", {{"name", "n"}}},
+                      {"status",
+                       {{"allocatable", {{"cpu", "64"}, {"memory", "64Gi"}, {"pods", "110"}}},
+                        {"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}}));
     auto tls = local::MakeTlsMaterial();
     ASSERT_TRUE(tls) << tls.error();
     tls_ = *tls;

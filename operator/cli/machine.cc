@@ -170,7 +170,7 @@ Outcome<std::string> MachineSetup::Key() {
 Outcome<fs::path> MachineSetup::Archive() {
   const sync::MutexLock lock(&mu_);
   if (!programs_->archive.empty()) return programs_->archive;
-  const fs::path archive = options_.run_dir / "programs.tar";
+  const fs::path archive = options_.run_dir / "programs.tar";  // run_files.h knows its names
   if (auto packed = WriteArchive(programs_->files, archive, stop_); !packed)
     return tl::unexpected(packed.error());
   programs_->archive = archive;

@@ -58,9 +58,10 @@ std::deque<std::string> LastLines(kube::KubeApi* api, const std::string& ns,
 }
 
 bool StillRuns(kube::KubeApi* api, const std::string& ns, const std::string& pod,
-               const std::string& container) {
+               const std::string& container, const std::string& uid) {
   const auto object = api->Get(kube::Pods(), ns, pod);
   if (!object) return object.error().code != kube::ErrorCode::kNotFound;
+  if (!uid.empty() && fields::TextAt(*object, "/metadata/uid") != uid) return false;
   for (const kube::Json& status : fields::ListAt(*object, "/status/containerStatuses")) {
     if (fields::Text(status, "name") == container)
       return fields::Member(status, "state").contains("running") &&

@@ -18,9 +18,10 @@ std::deque<std::string> LastLines(kube::KubeApi* api, const std::string& ns,
                                   const std::string& pod);
 
 // Whether this container still runs as it was started first: if the stream of its log has ended,
-// the stream alone has. True where nobody can say.
+// the stream alone has. True where nobody can say. `uid`: of the pod, which may have given its name
+// to another one; empty: whichever.
 bool StillRuns(kube::KubeApi* api, const std::string& ns, const std::string& pod,
-               const std::string& container);
+               const std::string& container, const std::string& uid = "");
 
 // FailureReport() of the pod that caused the failure. `shown`: its workers' output was shown
 // already. `logs` is where a run on this machine keeps logs, also of pods that are gone; empty:

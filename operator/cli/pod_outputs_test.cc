@@ -99,7 +99,9 @@ TEST_F(PodOutputsTest, DoesNotWaitForALogThatGoesOn) {
 
 TEST_F(PodOutputsTest, AStreamThatIsCutIsOpenedAgainWhileTheContainerRuns) {
   api_->Report("cut", "running");
-  outputs_.Follow("default", "cut", "uid");
+  const auto pod = api_->Get(kube::Pods(), "default", "cut");
+  ASSERT_TRUE(pod);
+  outputs_.Follow("default", "cut", pod->at("metadata").at("uid"));
   outputs_.Finish(kPatience, kPatience);
   EXPECT_THAT(Lines(), ElementsAre("default/cut: one", "default/cut: two", "default/cut: three"));
 }

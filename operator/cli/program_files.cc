@@ -91,6 +91,7 @@ Outcome<void> WriteArchive(const std::vector<ProgramFile>& files, const fs::path
                            const std::stop_token& stop) {
   const fs::path folder = archive.string() + ".files";
   std::error_code error;
+  fs::remove_all(folder, error);  // of a run that was killed while it packed
   for (const ProgramFile& file : files) {
     fs::create_directories((folder / file.to).parent_path(), error);
     fs::create_symlink(fs::absolute(file.from), folder / file.to, error);

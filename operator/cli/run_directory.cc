@@ -134,9 +134,8 @@ fs::path RunsFolder(const RunPaths& paths) {
   // outlive that. The names are short because of the sockets below (kLongestRunDir).
   if (paths.of_nodes) return fs::path("/tmp") / fmt::format("ring-nodes-{}", getuid());
   std::error_code ignored;
-  // A folder of its own: whatever lies in it counts as a run, and old ones are removed.
-  if (!paths.runs.empty()) return fs::absolute(paths.runs, ignored) / "ringmaster";
-  return fs::path("/tmp") / fmt::format("ringmaster-{}", getuid());
+  const fs::path place = paths.runs.empty() ? "/tmp" : fs::absolute(paths.runs, ignored);
+  return place / fmt::format("ringmaster-{}", getuid());
 }
 
 Outcome<RunDirectory::Locks> RunDirectory::TakeLocks(const fs::path& dir) {
@@ -167,10 +166,13 @@ Outcome<RunDirectory> RunDirectory::Create(const fs::path& named, const RunPaths
   std::error_code error;
   path = WithoutSlash(fs::absolute(path, error).lexically_normal());
   if (path.string().size() > kLongestRunDir) {
-    return Fail(ExitCode::kUsage,
-                fmt::format("run directory {} is too long by {} characters: unix sockets below it "
-                            "need a path of at most {}",
-                            path.string(), path.string().size() - kLongestRunDir, kLongestRunDir));
+    return Fail(
+        ExitCode::kUsage,
+        fmt::format("run directory {} is too long by {} characters{}: unix sockets below it "
+                    "need a path of at most {}",
+                    path.string(), path.string().size() - kLongestRunDir,
+                    ours && !paths.runs.empty() ? " (it is below $RINGMASTER_RUNS)" : "",
+                    kLongestRunDir));
   }
   if (auto free = CheckFree(path); !free) return tl::unexpected(free.error());
   auto locks = MakePrivate(path).and_then([&] { return TakeLocks(path); });
@@ -205,12 +207,28 @@ void RunDirectory::Clean(const fs::path& path, bool ours, bool keep) {
 
 namespace {
 
+// Whether this is a directory in which there is nothing but what a run leaves. The folder of all
+// runs may be below a directory that the user has named.
+bool IsRun(const fs::path& path) {
+  std::error_code error;
+  if (!CheckOwn(path, false)) return false;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename();
+    const bool ours =
+        name == "logs" || name == kRunLock ||
+        std::find(std::begin(kRunFiles), std::end(kRunFiles), name) != std::end(kRunFiles);
+    if (!ours) return false;
+  }
+  return !error;
+}
+
 // Newest first.
 std::vector<fs::path> EndedRuns(const RunPaths& paths) {
   std::error_code ignored;
   std::vector<std::pair<fs::file_time_type, fs::path>> ended;
   for (const auto& entry : fs::directory_iterator(RunsFolder(paths), ignored)) {
-    if (!IsAlive(entry.path())) ended.emplace_back(entry.last_write_time(ignored), entry.path());
+    if (IsRun(entry.path()) && !IsAlive(entry.path()))
+      ended.emplace_back(entry.last_write_time(ignored), entry.path());
   }
   std::sort(ended.rbegin(), ended.rend());
   std::vector<fs::path> runs;
@@ -286,7 +304,10 @@ Outcome<std::vector<fs::path>> LivingRuns(const RunPaths& paths) {
   std::vector<std::pair<fs::file_time_type, fs::path>> alive;
   for (const fs::path& folder : FoldersOfRuns(paths)) {
     if (fs::symlink_status(folder, error).type() == fs::file_type::not_found) continue;
-    if (auto own = CheckOwn(folder); !own) return tl::unexpected(own.error());
+    if (auto own = CheckOwn(folder); !own) {
+      if (folder != RunsFolder(paths)) continue;  // it is nobody's runs, or another user's
+      return tl::unexpected(own.error());
+    }
     for (const auto& entry : fs::directory_iterator(folder, error)) {
       if (!CheckOwn(entry.path()) || !IsAlive(entry.path())) continue;
       alive.emplace_back(fs::last_write_time(entry.path() / kRunLock, error), entry.path());

@@ -247,6 +247,21 @@ TEST_F(RunDirectoryTest, OfRunsThatHaveEndedTheNewestKeepTheirLogs) {
   for (const char* id : {"0", "2", "3"}) EXPECT_TRUE(fs::exists(folder / id)) << id;
 }
 
+TEST_F(RunDirectoryTest, WhatIsNoRunIsNotRemovedWithOldRuns) {
+  ASSERT_TRUE(RunDirectory::Create("", paths_, "0").has_value());
+  const fs::path folder = RunsFolder(paths_);
+  for (const char* name : {"sources", "logs-and-more"}) {
+    fs::create_directory(folder / name);
+    fs::permissions(folder / name, fs::perms::owner_all);
+  }
+  std::ofstream(folder / "sources/main.cc") << "int main() {}";
+  fs::create_directory(folder / "logs-and-more/logs");
+  std::ofstream(folder / "logs-and-more/thesis.tex") << "...";
+  RunDirectory::RemoveOld(paths_, 0);
+  for (const char* name : {"sources", "logs-and-more"})
+    EXPECT_TRUE(fs::exists(folder / name)) << name;
+}
+
 TEST_F(RunDirectoryTest, CleanRemovesOursAndLeavesTheLogsOfANamedOne) {
   auto ours = Make("r1");
   RunDirectory::Clean(ours->path(), true, false);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/fields/fields.h"
+#include "common/sync/mutex.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/labels.h"
 #include "operator/api/object_key.h"
@@ -52,11 +53,39 @@ struct RunSession::Watchers {
   std::vector<std::unique_ptr<Observer>> observers;
 };
 
-// The output that waits until the display takes it.
+// The output that waits until the display takes it. Who has more waits for room: logs are files,
+// and can be read later.
 struct RunSession::Backlog {
   static constexpr size_t kMostBytes = 8u << 20;
-  std::atomic<size_t> bytes{0};
-  std::atomic<size_t> lost{0};  // lines, since it was told
+
+  // False: nobody takes it any more.
+  bool Take(size_t more) {
+    const sync::MutexLock lock(&mu);
+    while (bytes > 0 && bytes + more > kMostBytes && !closed) changed.Wait(&mu);
+    if (closed) ++lost;
+    if (!closed) bytes += more;
+    return !closed;
+  }
+  void Shown(size_t less) {
+    const sync::MutexLock lock(&mu);
+    bytes -= less;
+    changed.NotifyAll();
+  }
+  void Close() {
+    const sync::MutexLock lock(&mu);
+    closed = true;
+    changed.NotifyAll();
+  }
+  size_t TakeLost() {
+    const sync::MutexLock lock(&mu);
+    return std::exchange(lost, 0);
+  }
+
+  sync::Mutex mu;
+  sync::CondVar changed;
+  size_t bytes GUARDED_BY(mu) = 0;
+  size_t lost GUARDED_BY(mu) = 0;  // lines, since it was told
+  bool closed GUARDED_BY(mu) = false;
 };
 
 RunSession::RunSession(std::shared_ptr<kube::KubeApi> api, Display* display,
@@ -68,7 +97,10 @@ RunSession::RunSession(std::shared_ptr<kube::KubeApi> api, Display* display,
       backlog_(std::make_unique<Backlog>()),
       watchers_(std::make_unique<Watchers>()) {}
 
-RunSession::~RunSession() { watchers_.reset(); }
+RunSession::~RunSession() {
+  backlog_->Close();
+  watchers_.reset();
+}
 
 Outcome<void> RunSession::Create(const std::vector<Json>& jobs) {
   for (const Json& job : jobs) {
@@ -121,14 +153,10 @@ void RunSession::OnStatus(JobRun* job, const inspection::SidecarStatus& status) 
 
 void RunSession::PostOutput(const std::string& ns, const std::string& pod, std::string line) {
   const size_t bytes = line.size() + ns.size() + pod.size();
-  if (backlog_->bytes + bytes > Backlog::kMostBytes) {
-    ++backlog_->lost;
-    return;
-  }
-  backlog_->bytes += bytes;
+  if (!backlog_->Take(bytes)) return;
   inbox_.Post([this, ns, pod, bytes, line = std::move(line)] {
     ShowOutput(ns, pod, line);
-    backlog_->bytes -= bytes;
+    backlog_->Shown(bytes);
   });
 }
 
@@ -156,10 +184,17 @@ void RunSession::FinishOutput() {
     if (first != watchers_->uids.end() && !job->RankZero())
       watchers_->outputs->Follow(job->ns(), first->first, first->second);
   }
-  if (options_.other_machines) {
-    watchers_->outputs->Finish(kSilentMachine, kLongestLastWords);
-  } else {
-    watchers_->outputs->Finish(kLastWords, kLastWords);
+  const bool far = options_.other_machines;
+  std::atomic<bool> finished{false};
+  const std::jthread waits([&, outputs = watchers_->outputs.get()] {
+    outputs->Finish(far ? kSilentMachine : kLastWords, far ? kLongestLastWords : kLastWords);
+    finished = true;
+    inbox_.Post([] {});
+  });
+  // Who reads the logs waits for room meanwhile.
+  while (!finished) {
+    if (interrupted_) backlog_->Close();
+    inbox_.RunUntil(std::chrono::steady_clock::now() + kTick);
   }
 }
 
@@ -213,6 +248,7 @@ SessionEnd RunSession::Follow() {
   auto watchers = std::exchange(watchers_, std::make_unique<Watchers>());
   watchers->observers.clear();
   watchers->poller.reset();
+  backlog_->Close();
   watchers->outputs.reset();
   TimePoint now = std::chrono::steady_clock::now();
   inbox_.RunUntil(now);
@@ -238,7 +274,7 @@ std::string RunSession::Prefix(const JobRun& job) const {
 
 void RunSession::Show(TimePoint now, bool last) {
   std::string clock = inspection::Clock(Seconds()) + "  ";
-  if (const size_t lost = backlog_->lost.exchange(0); lost > 0)
+  if (const size_t lost = backlog_->TakeLost(); lost > 0)
     display_->Line(
         fmt::format("{}{} lines of output were not taken in time and are not shown; the "
                     "logs have them",

@@ -1,5 +1,6 @@
 #include "operator/cli/run_session.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
@@ -230,6 +231,23 @@ TEST_F(RunSessionTest, BeforeInitTheFirstPodIsShown) {
   display_.On("view 1.1: 1 worker", [this] { EndJob("Succeeded"); });
   EXPECT_EQ(Run({.timeout = kPatience}), SessionEnd::kSucceeded);
   EXPECT_EQ(std::count(display_.lines.begin(), display_.lines.end(), "[0] loads the data"), 1);
+}
+
+// More than is kept waiting: whoever reads the log waits, and nothing is left out.
+TEST_F(RunSessionTest, ATerminalThatIsSlowerThanTheWorkersShowsAllTheSame) {
+  constexpr int kLines = 3000;
+  sidecar_.ReportView(0, "", 0);
+  for (int i = 0; i < kLines; ++i) {
+    api_->Print("digits-worker-0", fmt::format("line {} {}", i, std::string(4000, 'x')));
+  }
+  api_->Print("digits-worker-0", "the last line");
+  display_.On("starting", [this] { MakePod(0); });
+  display_.On("line 0 ", [] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); });
+  display_.On("the last line", [this] { EndJob("Succeeded"); });
+  EXPECT_EQ(Run({.timeout = kPatience}), SessionEnd::kSucceeded);
+  EXPECT_EQ(std::count_if(display_.lines.begin(), display_.lines.end(),
+                          [](const std::string& line) { return line.starts_with("[0] line "); }),
+            kLines);
 }
 
 TEST_F(RunSessionTest, FailedJobSaysWhy) {

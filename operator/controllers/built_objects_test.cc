@@ -51,7 +51,7 @@ TEST_P(BuiltObjectsTest, PodsOfEveryKind) {
       {"with the user's volumes and containers", Json::parse(R"({
         "affinity": {"podAffinity": {}}, "tolerations": [{"operator": "Exists"}],
         "terminationGracePeriodSeconds": 120,
-        "volumes": [{"name": "shm", "hostPath": {"path": "/data"}}],
+        "volumes": [{"name": "shm", "persistentVolumeClaim": {"claimName": "c"}}],
         "initContainers": [{"name": "data", "image": "d"}],
         "containers": [
           {"name": "worker", "image": "i", "command": ["t"], "securityContext": {"runAsUser": 0},

@@ -47,6 +47,7 @@ class CreationBackoff {
   // itself.
   void NameIsTaken(const api::HorovodJob& job, Needed what, const std::string& pod);
   void Worked(const api::HorovodJob& job, Needed what) { problems_.Worked(job, what); }
+  void DryRunWorked(const api::HorovodJob& job) { problems_.DryRunWorked(job, clock_.steady()); }
   // No further pod is wanted.
   void PodsAreThere(const api::HorovodJob& job) {
     Worked(job, Needed::kPods);

@@ -137,7 +137,8 @@ void CreationProblems::Failed(const api::HorovodJob& job, Needed what, const kub
   if (!explanation) return;
   const sync::MutexLock lock(&mu_);
   Problem& problem = problems_[{job.uid, what}];
-  if (problem.generation != job.generation) problem.failures = 0;
+  if (problem.generation != job.generation) problem = {};
+  problem.shown = true;
   const bool wrong = explanation->reason == kInvalidTemplate;
   const auto pause = runtime::WorkQueue::Backoff(backoff_, problem.failures++);
   problem.reason = explanation->reason;
@@ -153,6 +154,8 @@ void CreationProblems::NameIsTaken(const api::HorovodJob& job, Needed what, cons
                                    Clock::time_point now) {
   const sync::MutexLock lock(&mu_);
   Problem& problem = problems_[{job.uid, what}];
+  if (problem.generation != job.generation) problem = {};
+  problem.shown = true;
   problem.reason = kNameTaken;
   problem.message = "pod " + pod + " of an earlier job is still ending; its name is waited for";
   problem.generation = job.generation;
@@ -162,6 +165,15 @@ void CreationProblems::NameIsTaken(const api::HorovodJob& job, Needed what, cons
 void CreationProblems::Worked(const api::HorovodJob& job, Needed what) {
   const sync::MutexLock lock(&mu_);
   problems_.erase({job.uid, what});
+}
+
+void CreationProblems::DryRunWorked(const api::HorovodJob& job, Clock::time_point now) {
+  const sync::MutexLock lock(&mu_);
+  problems_.erase({job.uid, Needed::kDryRun});
+  const auto pods = problems_.find({job.uid, Needed::kPods});
+  if (pods == problems_.end() || now < pods->second.retry_at) return;
+  pods->second.shown = false;
+  if (!pods->second.refused_at) problems_.erase(pods);
 }
 
 bool CreationProblems::WasRefused(const api::HorovodJob& job, Needed what,
@@ -181,7 +193,7 @@ void CreationProblems::Show(const api::HorovodJob& job, bool has_pods, const std
                             api::Status* status) const {
   const sync::MutexLock lock(&mu_);
   const auto problem = std::find_if(problems_.begin(), problems_.end(), [&](const auto& entry) {
-    return entry.first.first == job.uid &&
+    return entry.first.first == job.uid && entry.second.shown &&
            (IsOfPods(entry.first.second) || entry.second.failures >= kNewsAfter);
   });
   const Problem* found = problem == problems_.end() ? nullptr : &problem->second;

@@ -55,6 +55,9 @@ class CreationProblems {
   void NameIsTaken(const api::HorovodJob& job, Needed what, const std::string& pod,
                    Clock::time_point now);
   void Worked(const api::HorovodJob& job, Needed what);
+  // Pods could be created as far as a dry run shows. What has kept them from it before, and may be
+  // over, is not shown any more; that it was refused counts on.
+  void DryRunWorked(const api::HorovodJob& job, Clock::time_point now);
   // The API server has not been down, but has refused this, and it was not made since: less than
   // kRefusalCounts ago, with the same spec.
   bool WasRefused(const api::HorovodJob& job, Needed what, Clock::time_point now) const;
@@ -71,6 +74,7 @@ class CreationProblems {
     std::int64_t generation = 0;
     int failures = 0;  // in a row
     Clock::time_point retry_at;
+    bool shown = true;
     std::optional<Clock::time_point> refused_at;  // by a rule; nullopt: it failed otherwise
   };
 

@@ -166,7 +166,7 @@ std::shared_ptr<const Json> PodWriter::TryOut(const api::HorovodJob& job, int in
   const bool can_not =
       !tried && tried.error().message.find("does not support dry run") != std::string::npos;
   if (tried || can_not) {
-    backoff_->Worked(job, Needed::kDryRun);
+    tried ? backoff_->DryRunWorked(job) : backoff_->Worked(job, Needed::kDryRun);
     return std::make_shared<const Json>(tried ? std::move(*tried) : pod);
   }
   ReportNotCreated(job, Needed::kDryRun, planner::PodName(job.name, index),

@@ -338,7 +338,7 @@ TEST_F(KubeletTest, AFileOfAVolumeThatCantBeWrittenIsSaidAndOtherPodsGoOn) {
     Json c = Shell("main", "true");
     c["volumeMounts"] = {{{"name", "v"}, {"mountPath", "/v"}}};
     Json pod = Pod(name, {c});
-    pod["spec"]["volumes"] = {volume};
+    pod["spec"]["volumes"] = Json::array({volume});
     pod["spec"]["volumes"][0]["name"] = "v";
     Run(pod);
     const std::string wanted = message;

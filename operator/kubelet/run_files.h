@@ -6,8 +6,9 @@
 namespace ringmaster::kubelet {
 
 // "keep-logs" is of earlier versions.
-inline constexpr const char* kRunFiles[] = {"kubeconfig", "operator.sock", "ring.key", "pods",
-                                            "nodes",      "node.id",       "keep-logs"};
+inline constexpr const char* kRunFiles[] = {"kubeconfig", "operator.sock", "ring.key",
+                                            "pods",       "nodes",         "node.id",
+                                            "keep-logs",  "programs.tar",  "programs.tar.files"};
 // Goes last: without it the other files would look like those of another program.
 inline constexpr char kRunLock[] = "run.lock";
 

@@ -72,7 +72,8 @@ class Cluster : public LocalCluster {
   Cluster(const LocalClusterOptions& options, std::string id)
       : options_(options),
         id_(std::move(id)),
-        store_(std::make_shared<Store>(StoreOptions{.crd_yaml = kEmbeddedCrd})) {}
+        store_(std::make_shared<Store>(
+            StoreOptions{.crd_yaml = kEmbeddedCrd, .local_volumes_only = true})) {}
   ~Cluster() override { Stop(std::chrono::milliseconds(0)); }
 
   kube::Result<void> Start() {

@@ -92,6 +92,14 @@ std::vector<int> SizesOfUse(const Snapshot& in, const Candidates& candidates, bo
   return sizes;
 }
 
+// The pods of one growth may be created over several looks: some are there, and not in the view
+// yet.
+bool GrowsStill(const Snapshot& in, const Candidates& candidates) {
+  const auto last = api::ParseTime(in.job.status.last_growth_time);
+  return last && in.now < *last + kAnswer && candidates.join_members &&
+         static_cast<std::size_t>(candidates.started) > in.view->pods.size();
+}
+
 // The first `count` candidates are created where room is held for them.
 void LetStart(const Snapshot& in, const PodSets& pods, DecisionDraft& out,
               const Candidates& candidates, int count) {
@@ -103,7 +111,7 @@ void LetStart(const Snapshot& in, const PodSets& pods, DecisionDraft& out,
     if (booking != nullptr && i < booking->pods) out.creates[at].booking = booking;
     grows = grows || IsGrowth(in, candidates, at);
   }
-  if (grows) out.status.last_growth_time = api::FormatTime(in.now);
+  if (grows && !GrowsStill(in, candidates)) out.status.last_growth_time = api::FormatTime(in.now);
 }
 
 // How many of the candidates are created now: those that fit, else those for which an autoscaler
@@ -298,7 +306,7 @@ void Admit(const Snapshot& in, const PodSets& pods, WaitReasons& why, DecisionDr
     return KeepBack(out, 0);
   }
   const auto next_growth = NextGrowth(in);
-  const bool may_grow = !next_growth || in.now >= *next_growth;
+  const bool may_grow = !next_growth || in.now >= *next_growth || GrowsStill(in, candidates);
   out.gang_sizes = SizesOfUse(in, candidates, may_grow);
   out.in_line_since = InLineSince(in);
   out.gang_state = candidates.started == 0                  ? scheduler::GangState::kWaits

@@ -319,6 +319,19 @@ TEST_F(GrowthTest, RoomThatAppearsIsTakenOnceInTheInterval) {
   EXPECT_EQ(Created(), 1u);
 }
 
+// Not all pods of a large growth are created in one look.
+TEST_F(GrowthTest, AGrowthThatHasBegunGoesOn) {
+  in_.job.status.last_growth_time = api::FormatTime(in_.now - std::chrono::seconds(1));
+  EXPECT_EQ(Created(), 0u);
+  membership::View smaller = *in_.view;
+  smaller.pods.pop_back();
+  std::erase_if(smaller.ranks, [&](const auto& r) { return r.pod == smaller.pods.size(); });
+  in_.view = std::make_shared<const membership::View>(smaller);
+  EXPECT_EQ(Created(), 1u) << "one of the pods is on its way into the view";
+  in_.now += std::chrono::seconds(10);
+  EXPECT_EQ(Created(), 0u) << "it stays outside";
+}
+
 TEST_F(GrowthTest, WhatTheUserHasJustAskedForAndReplacementsDontWait) {
   in_.job.status.last_growth_time = api::FormatTime(in_.now);
   EXPECT_EQ(Created(), 0u);

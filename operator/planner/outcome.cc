@@ -268,8 +268,8 @@ void EvaluateDeadlines(const Snapshot& in, JobState& state, DecisionDraft& out) 
   if (spec.elastic_policy.on_below_min == api::OnBelowMin::kFailJob && !state.finishing &&
       FellBelowMin(in)) {
     Fail(state, "BelowMinReplicas",
-         fmt::format("{} left, minReplicas is {}, and onBelowMin says FailJob",
-                     Plural(in.view->pods.size(), "pod"), spec.elastic_policy.min_replicas));
+         fmt::format("{} left, {} is {}, and onBelowMin says FailJob",
+                     Plural(in.view->pods.size(), "pod"), LeastName(in), LeastTogether(in)));
   }
 }
 

@@ -138,7 +138,7 @@ void DrainWarned(const Snapshot& in, const JobState& state, PodSets& pods, Decis
     if (may_leave > 0) {
       --may_leave;
       Drain(pods, out, pod, warning.reason);
-    } else if (warning.of_pod && others >= in.job.spec.elastic_policy.min_replicas) {
+    } else if (warning.of_pod && others >= LeastTogether(in)) {
       Drain(pods, out, pod, warning.reason);
     } else if (warning.of_pod && others == 0) {
       continue;  // nobody would be left that has the job's state
@@ -202,7 +202,10 @@ void Size(const Snapshot& in, const JobState& state, PodSets& pods, WaitReasons&
   if (state.finishing) {
     // Nothing is rebuilt any more: a pod outside the last view is not needed.
     for (const PodFacts& pod : in.pods) {
-      const bool outside = in.view != nullptr && !InView(in, pod.uid);
+      // A pod may be in a newer view than the one that is known here.
+      const SidecarFacts* sidecar = FindSidecar(in, pod.uid);
+      const bool outside = in.view != nullptr && !InView(in, pod.uid) &&
+                           (sidecar == nullptr || sidecar->epoch <= in.view->epoch);
       if (outside && !pod.deleting && !pod.ended() && !IsAboutToFail(in, out, pod)) {
         out.deletes.push_back({pod.name, pod.uid, "JobFinishes"});
       }

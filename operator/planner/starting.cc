@@ -158,8 +158,7 @@ std::string WaitingForInit(const Snapshot& in, const JobState& state, const PodS
     }
   }
   return fmt::format("{} of {} ready, at least {} needed{}{}", ready,
-                     Plural(static_cast<std::size_t>(state.wanted), "pod"),
-                     in.job.spec.elastic_policy.min_replicas,
+                     Plural(static_cast<std::size_t>(state.wanted), "pod"), LeastTogether(in),
                      waiting.empty() ? "" : "; waiting for ", waiting.InBrackets());
 }
 

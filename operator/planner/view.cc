@@ -225,11 +225,11 @@ void NotifySidecars(const Snapshot& in, const JobState& state, const PodSets& po
   Notices notices(in, out);
   WriteAddresses(in, out);
   notices.All(TargetNotice{SizesOf(in), static_cast<std::uint32_t>(state.wanted)});
+  AskForView(in, out);
   if (state.finishing) return notices.All(FinishNotice{"all ranks agreed to end"});
   NotifyView(in, notices);
   NotifyDrains(in, pods, notices);
   NotifyGone(in, notices);
-  AskForView(in, out);
 }
 
 }  // namespace ringmaster::planner

@@ -21,20 +21,27 @@ std::vector<const SidecarFacts*> WhoHasIt(const Snapshot& in) {
   return found;
 }
 
+// Sidecars that have finished are gone soon, and who was in the last view decides what their exits
+// mean.
+bool SomebodyHasFinished(const Snapshot& in) {
+  return std::any_of(in.sidecars.begin(), in.sidecars.end(), [](const SidecarFacts& sidecar) {
+    return sidecar.connected && sidecar.finished_epoch != 0;
+  });
+}
+
 }  // namespace
 
 void AskForView(const Snapshot& in, DecisionDraft& out) {
   if (in.told_view.epoch <= membership::EpochOf(in.view)) return;
   const auto waited = std::max(in.now - in.told_view.since, Time::duration(0));
-  if (waited < kCoordinatorReports) {
+  if (waited < kCoordinatorReports && !SomebodyHasFinished(in)) {
     return out.LookAgainAt(in.told_view.since + kCoordinatorReports);
   }
-  const auto periods = static_cast<std::uint64_t>(waited / kCoordinatorReports);
+  const auto periods = std::max<std::uint64_t>(1, waited / kCoordinatorReports);
   const unsigned question =
       std::min(static_cast<unsigned>(std::bit_width(periods)), kMostQuestions);
-  if (question < kMostQuestions) {
-    out.LookAgainAt(in.told_view.since + kCoordinatorReports * (1 << question));
-  }
+  if (question == kMostQuestions) return;
+  out.LookAgainAt(in.told_view.since + kCoordinatorReports * (1 << question));
   const std::vector<const SidecarFacts*> able = WhoHasIt(in);
   if (able.empty()) return;
   const SidecarFacts& asked = *able[(question - 1) % able.size()];

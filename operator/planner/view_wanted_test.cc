@@ -53,6 +53,13 @@ TEST_F(ViewWantedTest, ThenThoseThatHaveItAreAskedOneAfterTheOther) {
   EXPECT_THAT(Asked(), IsEmpty()) << "nobody could answer";
 }
 
+// Found by the simulator: all had ended before anybody was asked, and the job was taken for
+// unfinished.
+TEST_F(ViewWantedTest, WhereAllRanksHaveAgreedToEndThereIsNoMomentToLose) {
+  world_.Sidecar(2).finished_epoch = next_;
+  EXPECT_THAT(Asked(), ElementsAre(world_.Pod(1).uid));
+}
+
 TEST_F(ViewWantedTest, NobodyIsAskedForAViewThatIsKnown) {
   world_.in.now += seconds(9);
   world_.in.told_view.epoch = world_.in.view->epoch;
@@ -62,6 +69,7 @@ TEST_F(ViewWantedTest, NobodyIsAskedForAViewThatIsKnown) {
 TEST_F(ViewWantedTest, AnEpochThatNobodyCanShowIsAskedForInTheEndNoMore) {
   world_.in.now += seconds(100'000);
   const Decision out = Plan(world_.in);
+  EXPECT_THAT(AskedBy(out), IsEmpty());
   EXPECT_TRUE(!out.look_again || *out.look_again > seconds(5)) << out.look_again->count();
 }
 

@@ -43,8 +43,7 @@ void OperatorSession::ReportView(membership::ViewPtr view, const std::string& re
   if (!connected_ && view_) missed_.push_back(*view_);
   if (missed_.size() > kMaxMissed) missed_.pop_front();
   view_ = {std::move(view), rebuild, step};
-  // What kind of operator listens is known from its first notice on.
-  if (connected_) Report(ReportOf(*view_));
+  Report(ReportOf(*view_));
 }
 
 v1::SidecarReport OperatorSession::WholeReportOf(const ReportedView& reported) {
@@ -67,11 +66,6 @@ v1::SidecarReport OperatorSession::ReportOf(const ReportedView& reported) const 
   report.mutable_view()->set_rebuild(reported.rebuild);
   report.mutable_view()->set_step(reported.step);
   return report;
-}
-
-void OperatorSession::TellViews() {
-  for (const ReportedView& missed : std::exchange(missed_, {})) Report(ReportOf(missed));
-  if (view_ && !forgets_.view) Report(ReportOf(*view_));
 }
 
 void OperatorSession::ReportWorkerExit(const job::WorkerExit& exit) {
@@ -126,7 +120,9 @@ void OperatorSession::Begin(ReportSink* stream) {
   *registration.mutable_registration() = job::ToProto(registration_);
   stream->Send({registration, false});
   TellEarlierExits();
+  for (const ReportedView& missed : missed_) Report(ReportOf(missed));
   if (readiness_ && !forgets_.readiness) stream->Send({*readiness_, false});
+  if (view_ && !forgets_.view) Report(ReportOf(*view_));
   if (finished_) stream->Send({*finished_, false});
   for (const QueuedReport& queued : std::exchange(carried_, {})) {
     if (!SendExit(queued)) carried_.push_back(queued);
@@ -168,8 +164,10 @@ void OperatorSession::OnNotice(const v1::OperatorNotice& notice) {
 }
 
 void OperatorSession::OnFirstNotice(const v1::OperatorNotice& notice) {
-  operator_asks_ = notice.accepted().asks_for_views();
-  TellViews();
+  const bool asked = std::exchange(operator_asks_, notice.accepted().asks_for_views());
+  // It is of an earlier version than the one before it, for whom the epoch was enough.
+  if (asked && !operator_asks_ && view_) Report(ReportOf(*view_));
+  missed_.clear();  // this stream began with them, or was told at once
   callbacks_.on_connection(true);
 }
 

@@ -87,7 +87,6 @@ class OperatorSession {
   // The whole view where the operator may have it from nobody else, else its epoch.
   v1::SidecarReport ReportOf(const ReportedView& reported) const;
   static v1::SidecarReport WholeReportOf(const ReportedView& reported);
-  void TellViews();
   void OnFirstNotice(const v1::OperatorNotice& notice);
   // False: there is no stream that takes it.
   bool SendExit(const QueuedReport& exit);
@@ -108,7 +107,8 @@ class OperatorSession {
   std::deque<v1::WorkerExit> told_;
   std::chrono::milliseconds backoff_ = kFirstBackoff;
   bool connected_ = false;
-  bool operator_asks_ = false;  // for views that it lacks
+  // For views that it lacks: as the last operator has said that was heard.
+  bool operator_asks_ = false;
 };
 
 }  // namespace ringmaster::rendezvous

@@ -185,15 +185,15 @@ TEST_F(OperatorStreamTest, WhatHappenedWhileNobodyListenedIsToldOnceAndInOrder) 
   Exit(3, /*by_us=*/true);
   client_->ReportFinished(4);
   ASSERT_NO_FATAL_FAILURE(StartOperator());
-  EXPECT_THAT(HeardUntil("view 4"),
-              ElementsAre(Registered(4), "earlier exits 1", "missing 2", "finished 4",
-                          "exit 2 signal 9 restarting", "exit 3 signal 9 restarting by us",
-                          "view 1", "view 2", "view 3", "view 4"));
+  EXPECT_THAT(HeardUntil("exit 3 signal 9 restarting by us"),
+              ElementsAre(Registered(4), "earlier exits 1", "view 1", "view 2", "view 3",
+                          "missing 2", "view 4", "finished 4", "exit 2 signal 9 restarting",
+                          "exit 3 signal 9 restarting by us"));
   ASSERT_NO_FATAL_FAILURE(StopOperator());
   ASSERT_NO_FATAL_FAILURE(StartOperator());
   client_->ReportFinished(5);
   EXPECT_THAT(HeardUntil("finished 5"),
-              ElementsAre(Registered(4), "earlier exits 1 2 3", "missing 2", "finished 4", "view 4",
+              ElementsAre(Registered(4), "earlier exits 1 2 3", "missing 2", "view 4", "finished 4",
                           "finished 5"))
       << "what the one before has heard of is over, but for exits, which it may not have counted";
   EXPECT_THAT(connections_, ElementsAre(true, false, true, false, true));

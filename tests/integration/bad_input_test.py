@@ -233,7 +233,7 @@ def test_commands_without_a_living_run_say_how_to_start_one():
 
 def test_a_name_that_is_not_there_is_answered_with_what_there_is(write, tmp_path):
     with tempfile.TemporaryDirectory(prefix="rm-") as home:
-        runs = pathlib.Path(home) / "ringmaster"
+        runs = pathlib.Path(home) / ("ringmaster-%d" % os.getuid())
         runs.mkdir(mode=0o700)
         mine, other = (write(manifest(name, ["sleep", "600"], replicas=1), name + ".yaml") for name in ("mine", "other"))
         with Run("--run-dir", runs / "a", other) as older:

@@ -224,7 +224,7 @@ def test_convert_of_an_option_that_it_does_not_know_prints_the_job_and_ends_with
 
 def test_of_two_runs_none_is_changed_unless_it_is_named(write, tmp_path):
     with tempfile.TemporaryDirectory(prefix="rm-") as home:
-        runs = pathlib.Path(home) / "ringmaster"
+        runs = pathlib.Path(home) / ("ringmaster-%d" % os.getuid())
         runs.mkdir(mode=0o700)
         with Run("--run-dir", runs / "a", write(job(tmp_path, replicas=1))) as one, \
                 Run("--run-dir", runs / "b", write(job(tmp_path, replicas=1), "b.yaml")) as two:
@@ -367,7 +367,7 @@ def test_fish_completes_commands_options_and_files(tmp_path):
 def test_the_names_of_jobs_and_pods_are_completed_of_the_run_that_the_command_would_ask(write, tmp_path):
     (tmp_path / "kubectl_complete-ringmaster").symlink_to(BIN / "ringmaster")
     with tempfile.TemporaryDirectory(prefix="rm-") as home:
-        runs = pathlib.Path(home) / "ringmaster"
+        runs = pathlib.Path(home) / ("ringmaster-%d" % os.getuid())
         runs.mkdir(mode=0o700)
         assert not set(complete("why", "", RINGMASTER_RUNS=home)) & {"job", "nothing"}, "there is no run yet"
         with Run("--run-dir", runs / "a", write(job(tmp_path, replicas=1))) as run:

@@ -13,7 +13,6 @@
 #include "operator/kube/dns_names.h"
 #include "operator/kube/resources.h"
 #include "operator/local/store/pod_types.h"
-#include "operator/local/store/volume_kinds.h"
 
 namespace ringmaster::local {
 namespace {
@@ -117,7 +116,6 @@ std::vector<Cause> CheckPod(const Json& pod) {
   }
   CheckContainers(spec, "initContainers", names, causes);
   CheckContainers(spec, "containers", names, causes);
-  for (Cause& cause : CheckVolumes(spec, "spec")) causes.push_back(std::move(cause));
   std::string policy = spec.value("restartPolicy", "Always");
   if (policy != "Always" && policy != "OnFailure" && policy != "Never") {
     causes.push_back({"FieldValueNotSupported",
@@ -167,10 +165,6 @@ std::vector<Cause> CheckPodUpdate(const Json& before, const Json& after) {
 bool MicroTime(const Json& value) {
   static const std::regex kShape(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d))");
   return value.is_string() && std::regex_match(value.get<std::string>(), kShape);
-}
-
-std::vector<Cause> CheckVolumesOfJob(const Json& job) {
-  return CheckVolumes(fields::At(job, "/spec/worker/template/spec"), "spec.worker.template.spec");
 }
 
 std::vector<Cause> CheckLease(const Json& lease) {
@@ -327,7 +321,6 @@ void SetDefaults(const Resource& resource, Json& object) {
 
 std::vector<Cause> CheckCreate(const Resource& resource, const Json& object) {
   if (resource == kube::Pods()) return CheckPod(object);
-  if (resource == kube::HorovodJobs()) return CheckVolumesOfJob(object);
   if (resource == kube::Leases()) return CheckLease(object);
   if (resource == kube::Events()) return CheckEvent(object);
   if (resource == kube::Services()) return CheckService(object);
@@ -368,7 +361,6 @@ std::vector<Cause> CheckUpdate(const Resource& resource, const Json& before, con
     if (causes.empty()) causes = CheckPodUpdate(before, after);
     return causes;
   }
-  if (resource == kube::HorovodJobs()) return CheckVolumesOfJob(after);
   if (resource == kube::Leases()) return CheckLease(after);
   if (resource == kube::Services()) return CheckService(after);
   if (resource == kube::ConfigMaps() || resource == kube::Secrets()) {

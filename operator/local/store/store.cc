@@ -8,6 +8,7 @@
 #include "operator/local/store/admission.h"
 #include "operator/local/store/metadata_checks.h"
 #include "operator/local/store/pod_types.h"
+#include "operator/local/store/volume_kinds.h"
 #include "operator/local/store/write_rules.h"
 
 namespace ringmaster::local {
@@ -198,6 +199,7 @@ Answer<Json> Store::CreateLocked(const Resource& resource, const std::string& ur
   }
   std::vector<Cause> causes = CheckMetadata(object["metadata"]);
   if (causes.empty() && !options.core_event) causes = CheckCreate(resource, object);
+  if (causes.empty() && options_.local_volumes_only) causes = CheckVolumes(resource, object);
   if (!causes.empty()) return tl::unexpected(Invalid(resource, *name, causes));
   if (options.dry_run) return object;
 
@@ -269,6 +271,7 @@ Answer<Json> Store::UpdateLocked(const Resource& resource, const std::string& ns
   if (subresource.empty()) {
     std::vector<Cause> causes = CheckMetadata(object["metadata"]);
     if (causes.empty()) causes = CheckUpdate(resource, *live, object);
+    if (causes.empty() && options_.local_volumes_only) causes = CheckVolumes(resource, object);
     if (!causes.empty()) return tl::unexpected(Invalid(resource, name, causes));
   }
   object["metadata"]["resourceVersion"] = (*live)["metadata"]["resourceVersion"];

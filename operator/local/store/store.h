@@ -33,6 +33,8 @@ struct StoreOptions {
   std::chrono::seconds history_age{60};
   std::string crd_yaml;  // CustomResourceDefinition of HorovodJob; empty: objects aren't validated
   std::function<std::chrono::system_clock::time_point()> now;  // empty: the clock
+  // Volumes that a kubelet of processes can't give are refused (volume_kinds.h).
+  bool local_volumes_only = false;
 };
 
 struct ListRequest {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "common/fields/fields.h"
+#include "operator/kube/resources.h"
 
 namespace ringmaster::local {
 namespace {
@@ -26,9 +27,7 @@ Cause NotHere(const std::string& path, const Json& value, const std::string& all
           path};
 }
 
-}  // namespace
-
-std::vector<Cause> CheckVolumes(const Json& pod_spec, const std::string& path) {
+std::vector<Cause> CheckVolumesOf(const Json& pod_spec, const std::string& path) {
   std::vector<Cause> causes;
   const Json& volumes = fields::List(pod_spec, "volumes");
   for (size_t i = 0; i < volumes.size(); ++i) {
@@ -54,6 +53,15 @@ std::vector<Cause> CheckVolumes(const Json& pod_spec, const std::string& path) {
     }
   }
   return causes;
+}
+
+}  // namespace
+
+std::vector<Cause> CheckVolumes(const Resource& resource, const Json& object) {
+  if (resource == kube::Pods()) return CheckVolumesOf(fields::At(object, "/spec"), "spec");
+  if (resource != kube::HorovodJobs()) return {};
+  return CheckVolumesOf(fields::At(object, "/spec/worker/template/spec"),
+                        "spec.worker.template.spec");
 }
 
 }  // namespace ringmaster::local

@@ -8,8 +8,8 @@
 
 namespace ringmaster::local {
 
-// What is wrong with the volumes of a pod's spec, which stands at `path`. A volume of another kind
-// would be an empty directory of each pod, and what is written to it would be lost.
-std::vector<Cause> CheckVolumes(const Json& pod_spec, const std::string& path);
+// What is wrong with the volumes of a pod, or of a job's pods. A volume of another kind would be an
+// empty directory of each pod, and what is written to it would be lost.
+std::vector<Cause> CheckVolumes(const Resource& resource, const Json& object);
 
 }  // namespace ringmaster::local

@@ -26,7 +26,7 @@ std::string Message(const Answer<Json>& answer) {
 }
 
 TEST(VolumeKinds, AVolumeThatLocalModeCantGiveIsRefusedWithWhatItCan) {
-  Store store({});
+  Store store(StoreOptions{.local_volumes_only = true});
   struct Case {
     Json volume;
     const char* message;
@@ -47,7 +47,7 @@ TEST(VolumeKinds, AVolumeThatLocalModeCantGiveIsRefusedWithWhatItCan) {
 }
 
 TEST(VolumeKinds, WhatLocalModeGivesIsTaken) {
-  Store store({});
+  Store store(StoreOptions{.local_volumes_only = true});
   int n = 0;
   for (const Json& volume :
        std::vector<Json>{{{"hostPath", {{"path", "/x"}}}},
@@ -63,7 +63,7 @@ TEST(VolumeKinds, WhatLocalModeGivesIsTaken) {
 }
 
 TEST(VolumeKinds, AJobDoesNotGetOneByAChange) {
-  Store store({});
+  Store store(StoreOptions{.local_volumes_only = true});
   ASSERT_EQ(Message(store.Create(kube::HorovodJobs(), "default", Job(Json::object()))), "");
   Json job = store.Get(kube::HorovodJobs(), "default", "j").value();
   job["spec"]["worker"]["template"]["spec"]["volumes"][1]["nfs"] = {{"server", "s"}};
