@@ -23,7 +23,7 @@ bool LooksDead(const WorkerProcess& worker, SteadyTime now, milliseconds fence,
     if (!told && worker.identity.HasEnded()) return true;
     // Workers die with their launcher.
     if (launcher_lost && now - *launcher_lost > kLauncherReconnects) return true;
-    if (stage.over()) return true;
+    if (stage.done()) return true;
     return now - *closed_at > fence + kBeyondFence;
   }
   // Silent past its own fence: stopped or wedged. Its library will not use the view when it wakes;

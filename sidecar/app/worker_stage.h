@@ -28,7 +28,10 @@ class WorkerStage {
   // After a shutdown that all ranks have agreed on; it may begin again.
   void Rests(bool rests) { resting_ = rests; }
   void Finished() { finished_ = true; }
+  // It was told to leave. It may not have heard it.
   void Left() { left_ = true; }
+  // Its last word, after which it closes its connection.
+  void SaidBye() { left_ = said_bye_ = true; }
 
   bool ready() const { return ready_; }
   bool begins() const { return begins_; }
@@ -36,6 +39,8 @@ class WorkerStage {
   bool resting() const { return resting_; }
   bool finished() const { return finished_; }
   bool left() const { return left_; }
+  // It uses no view any more.
+  bool done() const { return said_bye_ || finished_; }
   // It ends by itself.
   bool over() const { return left_ || finished_; }
 
@@ -46,6 +51,7 @@ class WorkerStage {
   bool resting_ = false;
   bool finished_ = false;
   bool left_ = false;
+  bool said_bye_ = false;
 };
 
 }  // namespace ringmaster::app

@@ -27,5 +27,15 @@ TEST(WorkerStageTest, OneThatTheViewListsIsReadyWhenItConnectsAgain) {
   EXPECT_TRUE(stage.ready()) << "it becomes a joiner by a view that does not list it";
 }
 
+// Found by the simulator: the word to leave was lost with the connection, and the worker went on.
+TEST(WorkerStageTest, OneThatWasToldToLeaveIsDoneWhenItSaysBye) {
+  WorkerStage stage;
+  stage.Left();
+  EXPECT_TRUE(stage.over());
+  EXPECT_FALSE(stage.done());
+  stage.SaidBye();
+  EXPECT_TRUE(stage.done());
+}
+
 }  // namespace
 }  // namespace ringmaster::app

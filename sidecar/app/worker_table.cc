@@ -193,7 +193,7 @@ void WorkerTable::OnWorkerFrame(WorkerProcess* worker, const json& frame) {
     // One that rests may not have heard yet of the newest view.
     callbacks_.finished(worker->stage.resting() ? std::max(epoch, view().epoch()) : epoch);
   } else if (type == "bye") {
-    worker->stage.Left();
+    worker->stage.SaidBye();
   }
 }
 
