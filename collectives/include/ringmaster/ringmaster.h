@@ -58,7 +58,9 @@ RM_API size_t rm_dtype_size(rm_dtype dtype);         /* bytes; 0 for an unknown 
  *
  * After rm_shutdown see there. RM_ERR_INVALID: a variable of the environment is wrong.
  * RM_ERR_UNAVAILABLE: there is no sidecar (said after 600 seconds where there is no timeout) or no
- * port, or NCCL or MPI is demanded and there is none. RM_ERR_TIMEOUT: the timeout has passed. */
+ * port, or MPI is demanded and there is none, or NCCL and what there is of it can't be used (where
+ * it may still come with a framework, the first tensor on a GPU has this error). RM_ERR_TIMEOUT:
+ * the timeout has passed. */
 RM_API rm_status rm_init(double timeout_seconds);
 /* 1 between a successful rm_init and rm_shutdown, otherwise 0. */
 RM_API int rm_initialized(void);
