@@ -76,7 +76,8 @@ std::string_view PodOutputs::NoteText(Source* source, std::string_view text) {
   source->seen += text.size() - old;
   const sync::MutexLock lock(&mu_);
   last_text_ = Clock::now();
-  if (old > 0) last_skipped_ = last_text_;
+  // A stream that is cut at the same place again and again is not waited for.
+  if (old > 0 && source->in_vain == 0) last_skipped_ = last_text_;
   ++passing_on_;
   return text.substr(old);
 }
@@ -95,26 +96,26 @@ void PodOutputs::Read(std::stop_token stop, Source source) {
   // A stream may end before the log does: its connection is cut, as the server does when somebody
   // waits for a line to be taken for long, or its deadline has come. The next one sends again what
   // was read of those before.
-  for (int in_vain = 0;;) {
+  while (true) {
     const size_t before = source.seen;
     const bool whole =
         api_->PodLog(source.ns, source.pod, api::kWorkerContainer, true, on_text, stop).has_value();
-    in_vain = source.seen > before ? 0 : in_vain + 1;
-    if (!AwaitNextStream(source, whole, in_vain >= kStreamsInVain, stop)) break;
+    source.in_vain = source.seen > before ? 0 : source.in_vain + 1;
+    if (!AwaitNextStream(source, whole, stop)) break;
     source.skip = source.seen;
   }
   lines.Finish();
 }
 
-bool PodOutputs::AwaitNextStream(const Source& source, bool whole, bool in_vain,
-                                 const std::stop_token& stop) {
+bool PodOutputs::AwaitNextStream(const Source& source, bool whole, const std::stop_token& stop) {
   auto state = [&] {
     return StateOfLog(api_.get(), source.ns, source.pod, api::kWorkerContainer, source.uid);
   };
   if (stop.stop_requested()) return false;
   const LogState now = state();
   if (whole && now != LogState::kGrows) return false;
-  bool goes_on = now == LogState::kGrows || (now == LogState::kEnded && !in_vain);
+  bool goes_on =
+      now == LogState::kGrows || (now == LogState::kEnded && source.in_vain < kStreamsInVain);
   if (goes_on) {
     sync::Pause(stop, kBeforeNextStream);
     if (stop.stop_requested()) return false;

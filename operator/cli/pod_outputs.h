@@ -45,13 +45,14 @@ class PodOutputs {
     std::string ns, pod, uid;
     size_t seen = 0;
     size_t skip = 0;  // of what comes next: it was read before
+    int in_vain = 0;  // streams that brought nothing new, one after the other
   };
 
   void Read(std::stop_token stop, Source source);
   // Returns what is new in it.
   std::string_view NoteText(Source* source, std::string_view text);
   // After a stream of its log. False: it is read, or can't be read any further.
-  bool AwaitNextStream(const Source& source, bool whole, bool in_vain, const std::stop_token& stop);
+  bool AwaitNextStream(const Source& source, bool whole, const std::stop_token& stop);
 
   const std::shared_ptr<kube::KubeApi> api_;
   const OnLine on_line_;

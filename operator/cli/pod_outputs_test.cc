@@ -46,6 +46,10 @@ class ApiWithALog : public local::InMemoryApi {
       return streams_ == 1 ? kube::Result<void>(tl::unexpected(kube::Unavailable("log", "cut")))
                            : kube::Result<void>();
     }
+    if (pod == "stuck") {
+      on_text("one\ntwo\n");
+      return tl::unexpected(kube::Unavailable("log", "cut"));
+    }
     if (pod == "ended" || pod == "replaced") {
       const bool first = ++streams_ == 1;
       on_text(first ? "one\ntw" : "one\ntwo\nthree\n");
@@ -149,6 +153,13 @@ TEST_F(PodOutputsTest, TheLogOfAnotherPodOfTheNameIsNotTakenForTheRestAndTheCutI
   EXPECT_THAT(Lines(), ElementsAre("default/replaced: one", "default/replaced: tw"));
   EXPECT_EQ(api_->streams(), 1);
   EXPECT_THAT(outputs_.TakeCut(), ElementsAre("replaced"));
+}
+
+TEST_F(PodOutputsTest, ALogThatIsCutAtTheSamePlaceAgainAndAgainIsNotWaitedForForEver) {
+  api_->Report("stuck", "running");
+  outputs_.Follow("default", "stuck", "");
+  outputs_.Finish(kPatience, kBetween * 15);
+  EXPECT_THAT(Lines(), ElementsAre("default/stuck: one", "default/stuck: two"));
 }
 
 TEST_F(PodOutputsTest, NothingIsFollowedAfterTheEndAndGivingUpEndsTheWait) {
