@@ -57,17 +57,25 @@ std::deque<std::string> LastLines(kube::KubeApi* api, const std::string& ns,
   return newest.Take();
 }
 
-bool StillRuns(kube::KubeApi* api, const std::string& ns, const std::string& pod,
-               const std::string& container, const std::string& uid) {
+LogState StateOfLog(kube::KubeApi* api, const std::string& ns, const std::string& pod,
+                    const std::string& container, const std::string& uid) {
   const auto object = api->Get(kube::Pods(), ns, pod);
-  if (!object) return object.error().code != kube::ErrorCode::kNotFound;
-  if (!uid.empty() && fields::TextAt(*object, "/metadata/uid") != uid) return false;
+  if (!object)
+    return object.error().code == kube::ErrorCode::kNotFound ? LogState::kGone : LogState::kGrows;
+  if (!uid.empty() && fields::TextAt(*object, "/metadata/uid") != uid) return LogState::kGone;
   for (const kube::Json& status : fields::ListAt(*object, "/status/containerStatuses")) {
-    if (fields::Text(status, "name") == container)
-      return fields::Member(status, "state").contains("running") &&
-             fields::Integer(status, "restartCount") == 0;  // otherwise this is another log
+    if (fields::Text(status, "name") != container) continue;
+    if (fields::Integer(status, "restartCount") != 0) return LogState::kGone;
+    const kube::Json& state = fields::Member(status, "state");
+    if (state.contains("running")) return LogState::kGrows;
+    return state.contains("terminated") ? LogState::kEnded : LogState::kGone;
   }
-  return false;
+  return LogState::kGone;
+}
+
+bool StillRuns(kube::KubeApi* api, const std::string& ns, const std::string& pod,
+               const std::string& container) {
+  return StateOfLog(api, ns, pod, container) == LogState::kGrows;
 }
 
 std::vector<std::string> FailureLinesOf(kube::KubeApi* api, const JobRun& job,

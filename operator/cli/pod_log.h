@@ -17,11 +17,18 @@ namespace ringmaster::cli {
 std::deque<std::string> LastLines(kube::KubeApi* api, const std::string& ns,
                                   const std::string& pod);
 
-// Whether this container still runs as it was started first: if the stream of its log has ended,
-// the stream alone has. True where nobody can say. `uid`: of the pod, which may have given its name
-// to another one; empty: whichever.
+// The log of a container as it was started first. kGone: it can't be read any more, because the pod
+// is gone, its name is that of another pod, or the container was started again.
+enum class LogState { kGrows, kEnded, kGone };
+
+// kGrows where nobody can say. `uid`: of the pod, which may have given its name to another one;
+// empty: whichever.
+LogState StateOfLog(kube::KubeApi* api, const std::string& ns, const std::string& pod,
+                    const std::string& container, const std::string& uid = "");
+
+// If the stream of a log that grows has ended, the stream alone has.
 bool StillRuns(kube::KubeApi* api, const std::string& ns, const std::string& pod,
-               const std::string& container, const std::string& uid = "");
+               const std::string& container);
 
 // FailureReport() of the pod that caused the failure. `shown`: its workers' output was shown
 // already. `logs` is where a run on this machine keeps logs, also of pods that are gone; empty:

@@ -46,10 +46,34 @@ class ApiWithALog : public local::InMemoryApi {
       return streams_ == 1 ? kube::Result<void>(tl::unexpected(kube::Unavailable("log", "cut")))
                            : kube::Result<void>();
     }
+    if (pod == "stuck") {
+      on_text("one\ntwo\n");
+      return tl::unexpected(kube::Unavailable("log", "cut"));
+    }
+    if (pod == "ended" || pod == "replaced") {
+      const bool first = ++streams_ == 1;
+      on_text(first ? "one\ntw" : "one\ntwo\nthree\n");
+      if (first && pod == "ended") Report(pod, "terminated");
+      if (!first) return {};
+      return tl::unexpected(kube::Unavailable("log", "cut"));
+    }
     on_text("old 1\nold");
     if (follow) on_text(" 2\nnew\nlast");
     return {};
   }
+
+  // A pod is replaced by another one of its name after it was asked about so often.
+  kube::Result<kube::Json> Get(const kube::Resource& resource, const std::string& ns,
+                               const std::string& name) override {
+    auto got = InMemoryApi::Get(resource, ns, name);
+    if (name == "replaced" && streams_ == 1 && --looks_ == 0) {
+      EXPECT_TRUE(Delete(kube::Pods(), ns, name, {}));
+      Report(name, "running");
+    }
+    return got;
+  }
+  void ReplaceAfter(int looks) { looks_ = looks; }
+  int streams() const { return streams_; }
 
   // Makes the pod, or changes it: its container is in this state.
   void Report(const std::string& pod, const char* state) {
@@ -63,7 +87,8 @@ class ApiWithALog : public local::InMemoryApi {
   }
 
  private:
-  std::atomic<int> streams_ = 0;  // of the pod "cut"
+  std::atomic<int> streams_ = 0;  // of a pod whose log is cut
+  std::atomic<int> looks_ = 0;
 };
 
 class PodOutputsTest : public testing::Test {
@@ -104,6 +129,46 @@ TEST_F(PodOutputsTest, AStreamThatIsCutIsOpenedAgainWhileTheContainerRuns) {
   outputs_.Follow("default", "cut", pod->at("metadata").at("uid"));
   outputs_.Finish(kPatience, kPatience);
   EXPECT_THAT(Lines(), ElementsAre("default/cut: one", "default/cut: two", "default/cut: three"));
+}
+
+// A server cuts a stream that takes nothing for long, and the container has ended meanwhile.
+TEST_F(PodOutputsTest, ALogThatIsCutAfterItsContainerHasEndedIsReadToItsEnd) {
+  api_->Report("ended", "running");
+  const auto pod = api_->Get(kube::Pods(), "default", "ended");
+  ASSERT_TRUE(pod);
+  outputs_.Follow("default", "ended", pod->at("metadata").at("uid"));
+  outputs_.Finish(kPatience, kPatience);
+  EXPECT_THAT(Lines(),
+              ElementsAre("default/ended: one", "default/ended: two", "default/ended: three"));
+  EXPECT_THAT(outputs_.TakeCut(), IsEmpty());
+}
+
+TEST_F(PodOutputsTest, TheLogOfAnotherPodOfTheNameIsNotTakenForTheRestAndTheCutIsTold) {
+  api_->Report("replaced", "running");
+  const auto pod = api_->Get(kube::Pods(), "default", "replaced");
+  ASSERT_TRUE(pod);
+  api_->ReplaceAfter(1);  // between the two looks
+  outputs_.Follow("default", "replaced", pod->at("metadata").at("uid"));
+  outputs_.Finish(kPatience, kPatience);
+  EXPECT_THAT(Lines(), ElementsAre("default/replaced: one", "default/replaced: tw"));
+  EXPECT_EQ(api_->streams(), 1);
+  EXPECT_THAT(outputs_.TakeCut(), ElementsAre("replaced"));
+}
+
+TEST_F(PodOutputsTest, ALogThatIsCutAtTheSamePlaceAgainAndAgainIsNotWaitedForForEver) {
+  api_->Report("stuck", "running");
+  outputs_.Follow("default", "stuck", "");
+  outputs_.Finish(kPatience, kBetween * 15);
+  EXPECT_THAT(Lines(), ElementsAre("default/stuck: one", "default/stuck: two"));
+}
+
+TEST_F(PodOutputsTest, NothingIsFollowedAfterTheEndAndGivingUpEndsTheWait) {
+  outputs_.Follow("ns", "endless", "uid");
+  outputs_.GiveUp();
+  const auto begun = std::chrono::steady_clock::now();
+  outputs_.Finish(kPatience, kPatience);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, kPatience);
+  EXPECT_FALSE(outputs_.Follow("ns", "p", "uid"));
 }
 
 TEST_F(PodOutputsTest, WaitsForALogWhileItGrows) {

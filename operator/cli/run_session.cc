@@ -193,7 +193,11 @@ void RunSession::FinishOutput() {
   });
   // Who reads the logs waits for room meanwhile.
   while (!finished) {
-    if (interrupted_) backlog_->Close();
+    if (interrupted_) {
+      output_cut_short_ = true;
+      backlog_->Close();
+      watchers_->outputs->GiveUp();
+    }
     inbox_.RunUntil(std::chrono::steady_clock::now() + kTick);
   }
 }
@@ -244,6 +248,9 @@ SessionEnd RunSession::Follow() {
     Show(now, false);
   }
   if (end == SessionEnd::kSucceeded) FinishOutput();
+  for (const std::string& pod : watchers_->outputs->TakeCut())
+    display_->Line(fmt::format("{}  the log of pod {} was cut, and its last lines are not shown",
+                               inspection::Clock(Seconds()), pod));
   // The threads end before the last output, so that nothing is posted after it.
   auto watchers = std::exchange(watchers_, std::make_unique<Watchers>());
   watchers->observers.clear();
@@ -256,7 +263,10 @@ SessionEnd RunSession::Follow() {
   display_->Finish();
   bool failed = std::any_of(jobs_.begin(), jobs_.end(),
                             [](auto& job) { return job->end() && !job->end()->succeeded; });
-  return end == SessionEnd::kSucceeded && failed ? SessionEnd::kFailed : end;
+  if (end == SessionEnd::kSucceeded && failed) return SessionEnd::kFailed;
+  // What was not shown is in the logs, which an interrupted run keeps.
+  if (end == SessionEnd::kSucceeded && output_cut_short_) return SessionEnd::kInterrupted;
+  return end;
 }
 
 void RunSession::Interrupt(int signal) {
@@ -276,7 +286,7 @@ void RunSession::Show(TimePoint now, bool last) {
   std::string clock = inspection::Clock(Seconds()) + "  ";
   if (const size_t lost = backlog_->TakeLost(); lost > 0)
     display_->Line(
-        fmt::format("{}{} lines of output were not taken in time and are not shown; the "
+        fmt::format("{}at least {} lines of output were not taken in time and are not shown; the "
                     "logs have them",
                     clock, lost));
   ProgressNews progress;

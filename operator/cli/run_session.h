@@ -80,6 +80,7 @@ class RunSession {
   std::vector<std::unique_ptr<JobRun>> jobs_;
   std::map<const JobRun*, RankZeroOutput> rank_zero_;  // if rank 0's output is shown
   std::unique_ptr<Watchers> watchers_;
+  bool output_cut_short_ = false;  // by a signal, after the jobs had ended
 };
 
 }  // namespace ringmaster::cli

@@ -6,6 +6,7 @@
 #include <httplib.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +16,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "common/sync/pause.h"
 #include "operator/api/labels.h"
 #include "operator/cli/pod_log.h"
 #include "operator/local/store/in_memory_api.h"
@@ -120,6 +122,11 @@ class ApiWithPrints : public local::InMemoryApi {
     logs_[pod] += line + "\n";
     changed_.notify_all();
   }
+  // Called for each log, before the first.
+  using Log = std::function<void(const std::string& pod,
+                                 const std::function<bool(std::string_view)>& on_text,
+                                 const std::stop_token& stop)>;
+  void Instead(Log log) { instead_ = std::move(log); }
   void EndLogs() {
     const std::lock_guard lock(mu_);
     ended_ = true;
@@ -129,6 +136,10 @@ class ApiWithPrints : public local::InMemoryApi {
   kube::Result<void> PodLog(const std::string&, const std::string& pod, const std::string&,
                             bool follow, const std::function<bool(std::string_view)>& on_text,
                             std::stop_token stop) override {
+    if (instead_) {
+      instead_(pod, on_text, stop);
+      return {};
+    }
     std::unique_lock lock(mu_);
     for (size_t at = 0;;) {
       on_text(std::string_view(logs_[pod]).substr(at));
@@ -144,14 +155,26 @@ class ApiWithPrints : public local::InMemoryApi {
   std::condition_variable_any changed_;
   std::map<std::string, std::string> logs_;
   bool ended_ = false;
+  Log instead_;
 };
+
+// Waits until a number has stayed the same for a while, but not for ever.
+int Steady(const std::atomic<int>& number) {
+  int last = -1;
+  for (int looks = 0, same = 0; looks < 1000 && same < 20; ++looks) {
+    same = number == last ? same + 1 : 0;
+    last = number;
+    sync::Pause({}, std::chrono::milliseconds(10));
+  }
+  return last;
+}
 
 class RunSessionTest : public testing::Test {
  protected:
   RunSessionTest() { sidecar_.ReportView(kFirst, "Bootstrap", 2); }
 
   // Creates a running pod, as operator and kubelet would.
-  void MakePod(int index = 0) {
+  void MakePod(int index = 0, const char* phase = "Running") {
     const std::string name = "digits-worker-" + std::to_string(index);
     Json pod = {{"apiVersion", "v1"},
                 {"kind", "Pod"},
@@ -165,7 +188,7 @@ class RunSessionTest : public testing::Test {
                 {"spec", {{"containers", {{{"name", "worker"}, {"image", "x"}}}}}}};
     auto made = api_->Create(kube::Pods(), "default", pod);
     ASSERT_TRUE(made.has_value()) << made.error().message;
-    const Json running = {{"status", {{"phase", "Running"}}}};
+    const Json running = {{"status", {{"phase", phase}}}};
     auto runs = api_->Patch(kube::Pods(), "default", name, running, {.subresource = "status"});
     ASSERT_TRUE(runs.has_value()) << runs.error().message;
   }
@@ -248,6 +271,46 @@ TEST_F(RunSessionTest, ATerminalThatIsSlowerThanTheWorkersShowsAllTheSame) {
   EXPECT_EQ(std::count_if(display_.lines.begin(), display_.lines.end(),
                           [](const std::string& line) { return line.starts_with("[0] line "); }),
             kLines);
+}
+
+TEST_F(RunSessionTest, WhereNobodyReadsTheOutputWaitsInTheLogAndASignalEndsTheRun) {
+  constexpr int kMany = 20'000, kBytes = 4000;
+  std::atomic<int> passed_on = 0;
+  api_->Instead([&](const std::string&, const auto& on_text, const std::stop_token& stop) {
+    for (; passed_on < kMany && !stop.stop_requested(); ++passed_on)
+      on_text(fmt::format("line {} {}\n", passed_on.load(), std::string(kBytes, 'x')));
+  });
+  int waiting = 0;
+  display_.On("starting", [this] { MakePod(0); });
+  display_.On("[0] line 0 ", [&] {
+    waiting = Steady(passed_on);
+    session_->Interrupt(2);
+  });
+  EXPECT_EQ(Run({.timeout = kPatience, .output = SessionOptions::Output::kAll}),
+            SessionEnd::kInterrupted);
+  EXPECT_GT(waiting, 1000);
+  EXPECT_LT(waiting * kBytes, 9 << 20);
+  EXPECT_THAT(display_.lines, Contains(HasSubstr("lines of output were not taken in time")));
+}
+
+// The run counts as interrupted, so its logs stay.
+TEST_F(RunSessionTest, ASignalEndsTheWaitForTheLastOutputOfAJobThatHasEnded) {
+  sidecar_.ReportView(0, "", 0);
+  api_->Instead([&](const std::string& pod, const auto& on_text, const std::stop_token& stop) {
+    // The first pod, which was never seen running, is read when the job is over.
+    if (pod == "digits-worker-1") return EndJob("Succeeded");
+    on_text("the rest\n");
+    while (!stop.stop_requested()) sync::Pause(stop, std::chrono::milliseconds(100));
+  });
+  display_.On("starting", [this] {
+    MakePod(0, "Pending");
+    MakePod(1);
+  });
+  display_.On("the rest", [this] { session_->Interrupt(2); });
+  EXPECT_EQ(
+      Run({.timeout = kPatience, .other_machines = true, .output = SessionOptions::Output::kAll}),
+      SessionEnd::kInterrupted);
+  EXPECT_EQ(session_->Summary(SessionEnd::kInterrupted)["exitReason"], "Succeeded");
 }
 
 TEST_F(RunSessionTest, FailedJobSaysWhy) {
