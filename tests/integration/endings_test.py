@@ -2,9 +2,9 @@
 
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
+import tempfile
 import sys
 
 import pytest
@@ -242,16 +242,16 @@ def test_sigkill_before_the_workers_have_begun(write, tmp_path):
 
 
 def test_sigkill_leaves_only_the_logs_of_a_run_that_was_not_named(write):
-    process = subprocess.Popen(
-        [str(harness.BIN / "ringmaster"), "run", str(write(manifest(command=["sleep", "1000"])))],
-        env=harness.environment() | {"RINGMASTER_RUNS": "/tmp"}, stdout=subprocess.PIPE, text=True)
-    folder = pathlib.Path(process.stdout.readline().split()[-1])
-    assert folder.parent == pathlib.Path("/tmp/ringmaster")
-    process.kill()
-    process.wait()
-    process.stdout.close()
-    wait_for("the rest of the run to go", lambda: os.listdir(folder) == ["logs"], 20)
-    shutil.rmtree(folder.parent)
+    with tempfile.TemporaryDirectory(prefix="r", dir="/tmp") as runs:
+        process = subprocess.Popen(
+            [str(harness.BIN / "ringmaster"), "run", str(write(manifest(command=["sleep", "1000"])))],
+            env=harness.environment() | {"RINGMASTER_RUNS": runs}, stdout=subprocess.PIPE, text=True)
+        folder = pathlib.Path(process.stdout.readline().split()[-1])
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        assert folder.parent == pathlib.Path(runs) / ("ringmaster-%d" % os.getuid())
+        wait_for("the rest of the run to go", lambda: os.listdir(folder) == ["logs"], 20)
 
 
 def test_delete_ends_the_job(write, tmp_path):
