@@ -271,6 +271,7 @@ rm_status rm_join_result(rm_handle handle, int* last_rank) {
     if (operation->request.kind != Kind::kJoin) {
       return {RM_ERR_INVALID, "'" + operation->request.name + "' is no join"};
     }
+    if (const auto worker = CurrentWorker()) worker->Joined();
     if (last_rank != nullptr) *last_rank = operation->last_joined;
     return {};
   });

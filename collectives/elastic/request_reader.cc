@@ -187,11 +187,7 @@ class Reader {
     const std::vector<std::string> workers = asker_.members(given_.process_set);
     const size_t ranks = workers.size();
     if (given_.splits == nullptr && ranks > 0) {
-      if (rows_ % ranks != 0) {
-        request_.problem = "no splits are given, and " + std::to_string(rows_) +
-                           " rows can't be shared evenly by " + std::to_string(ranks) + " ranks";
-      }
-      splits_ = {std::vector<uint64_t>(ranks, rows_ / ranks), workers};
+      ShareEvenly(workers);
       return {};
     }
     if (given_.splits != nullptr) {
@@ -205,6 +201,22 @@ class Reader {
     }
     CheckSplits();
     return {};
+  }
+
+  // Among the ranks of the step's beginning. A caller that has asked for the set's size after a
+  // fault may have rows for those that are left.
+  void ShareEvenly(std::vector<std::string> workers) {
+    const size_t ranks = workers.size();
+    if (rows_ % ranks != 0) {
+      std::vector<std::string> now = asker_.members_now(given_.process_set);
+      if (!now.empty() && rows_ % now.size() == 0) workers = std::move(now);
+    }
+    if (rows_ % workers.size() != 0) {
+      request_.problem = "no splits are given, and " + std::to_string(rows_) +
+                         " rows can't be shared evenly by " + std::to_string(ranks) + " ranks";
+    }
+    splits_.rows.assign(workers.size(), rows_ / workers.size());
+    splits_.workers = std::move(workers);
   }
 
   void CheckSplits() {

@@ -283,6 +283,13 @@ TEST(RequestReaderTest, SplitsAreForTheWorkersOfTheStepOrForThoseThatAreLeft) {
   const size_t six[] = {6, 3};
   request.shape = six;
   EXPECT_EQ(read(nullptr, 0)->splits.rows, (std::vector<uint64_t>{2, 2, 2}));
+  const size_t four[] = {4, 3}, five[] = {5, 3};
+  request.shape = four;
+  EXPECT_EQ(read(nullptr, 0)->splits.rows, (std::vector<uint64_t>{2, 2}));
+  EXPECT_EQ(operations.back()->splits.workers, (std::vector<std::string>{"b", "c"}));
+  EXPECT_EQ(operations.back()->request.problem, "");
+  request.shape = five;
+  EXPECT_THAT(read(nullptr, 0)->request.problem, HasSubstr("shared evenly by 3 ranks"));
 }
 
 // A later version of rm_request, with fields that this one doesn't know.

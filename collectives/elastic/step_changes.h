@@ -14,7 +14,8 @@ namespace ringmaster::elastic {
 
 class StepChanges {
  public:
-  // The worker's first step begins with these ranks and counts changes from them.
+  // A step begins with these ranks and counts changes from them: the worker's first, or the first
+  // after all ranks have joined.
   void Begin(const engine::StepRanks& ranks) {
     sync::MutexLock lock(&mu_);
     epoch_ = ranks.epoch;

@@ -51,6 +51,9 @@ class TrainingProcess {
   // Submits all of them at once, or none.
   Status Submit(std::span<const std::shared_ptr<engine::Operation>> operations);
   Status StepEnd(rm_step_info* info);
+  // All ranks have joined. Steps may have ended here without a call, so the next step's changes
+  // count from the last of them, as they do on the ranks that called.
+  void Joined() { changes_.Begin(info().step_ranks()); }
   // All ranks of the view agree on the shutdown. This worker then rests, if there are others: it
   // stays in the view until the script begins again or the process ends.
   Status Shutdown(Limit limit);

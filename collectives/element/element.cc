@@ -30,14 +30,28 @@ T ToInteger(long double value) {
                    : static_cast<T>(static_cast<uint64_t>(value));
 }
 
+constexpr double kLargestExact = 0x1p53;  // every integer up to here is a double
+
+// Products are rounded to double, so that 3 * (1.0 / 3) is 1 and not a little less. Integers that a
+// double can't hold are multiplied in long double, which holds every T.
+template <typename T>
+T Scaled(T value, double factor) {
+  const double product = static_cast<double>(value) * factor;
+  if constexpr (sizeof(T) == 8) {
+    const double size = std::max(std::abs(static_cast<double>(value)), std::abs(product));
+    if (!(size < kLargestExact)) {
+      return ToInteger<T>(
+          std::floor(static_cast<long double>(value) * static_cast<long double>(factor)));
+    }
+  }
+  return ToInteger<T>(std::floor(product));
+}
+
 template <typename T>
 void ScaleInteger(const void* in, void* out, size_t count, double factor) {
-  using Wide = std::conditional_t<sizeof(T) == 8, long double, double>;  // holds every T exactly
   const T* from = static_cast<const T*>(in);
   T* to = static_cast<T*>(out);
-  for (size_t i = 0; i < count; ++i) {
-    to[i] = ToInteger<T>(std::floor(static_cast<Wide>(from[i]) * static_cast<Wide>(factor)));
-  }
+  for (size_t i = 0; i < count; ++i) to[i] = Scaled(from[i], factor);
 }
 
 void ScaleBool(const void* in, void* out, size_t count, double factor) {

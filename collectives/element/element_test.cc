@@ -92,6 +92,27 @@ TEST(Element, CopyScaledIsExactForTheLargestIntegers) {
   EXPECT_EQ(scaled, flags);
 }
 
+// As Horovod does, and as the narrower integers do: the product of a multiple of n and 1.0 / n is
+// rounded before it is cut.
+TEST(Element, CopyScaledDividesMultiplesOfSmallNumbersAlikeInEveryWidth) {
+  for (int64_t n = 1; n <= 48; ++n) {
+    for (const int64_t quotient : {-7, -1, 0, 1, 2, 1000}) {
+      const int64_t wide = n * quotient;
+      const auto narrow = static_cast<int32_t>(wide);
+      int64_t wide_out = 0;
+      int32_t narrow_out = 0;
+      const double factor = 1.0 / static_cast<double>(n);
+      CopyScaled(&wide, &wide_out, 1, RM_INT64, factor);
+      CopyScaled(&narrow, &narrow_out, 1, RM_INT32, factor);
+      EXPECT_EQ(wide_out, narrow_out) << wide << " / " << n;
+    }
+  }
+  const int64_t three = 3;
+  int64_t third = 0;
+  CopyScaled(&three, &third, 1, RM_INT64, 1.0 / 3);
+  EXPECT_EQ(third, 1);
+}
+
 TEST(Element, EveryTypeComesBackFromItsSumType) {
   for (int type = 0; type < kTypes; ++type) {
     const auto dtype = static_cast<rm_dtype>(type);

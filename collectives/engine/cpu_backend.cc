@@ -37,7 +37,7 @@ void GiveOut(const Part& part, const Request& request, const std::byte* from,
 std::shared_ptr<Operation> TakeToComplete(const Request& request, PendingTable* pending,
                                           bool* all_found) {
   if (request.kind == Kind::kStepEnd) return nullptr;
-  auto operation = pending->Take(request.key());
+  auto operation = pending->TakeAgreed(request);
   if (operation == nullptr) *all_found = false;
   return operation;
 }

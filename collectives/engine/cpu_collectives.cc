@@ -12,7 +12,7 @@
 namespace ringmaster::engine {
 namespace {
 
-// The operation of a rank that has joined, and so has asked for nothing.
+// The operation of a rank that has joined, and so has asked for nothing, or for something else.
 const Operation& Nothing() {
   static const Operation* const nothing = new Operation(Request(), nullptr, nullptr);
   return *nothing;
@@ -37,7 +37,7 @@ bool OverlapPartly(const void* a, const void* b, uint64_t bytes) {
 }  // namespace
 
 const Operation& AskedFor(const Request& request, const PendingTable& pending) {
-  const auto operation = pending.Find(request.key());
+  const auto operation = pending.FindAgreed(request);
   return operation == nullptr ? Nothing() : *operation;
 }
 

@@ -147,5 +147,39 @@ TEST(EngineTest, WhatIsInFlightWhenTheLastRankJoinsIsDoneBeforeTheJoin) {
   }
 }
 
+// The others don't wait for what a rank that has joined had asked for, so they don't compare with
+// it.
+TEST(EngineTest, WhatAskedForSomethingElseBeforeItJoinedIsToldSoAndItsBufferIsLeftAlone) {
+  TestWorld world(2);
+  world.Install({0, 1});
+  world.Enter({0, 1});
+  const auto ask = [&](int id, std::vector<float>* data, Kind kind, size_t count) {
+    const std::string root = kind == Kind::kBroadcast ? TestWorld::NameOf(0) : "";
+    return std::make_shared<Operation>(Request{"x", kind, RM_FLOAT32, RM_SUM, root, count, 1, 1},
+                                       data->data(), data->data());
+  };
+  for (const Kind kind : {Kind::kAllreduce, Kind::kBroadcast}) {
+    std::vector<float> small(1000, 1.0f), large(1000, 1.0f);
+    OnEach(&world, {0, 1}, [&](TestWorker& w) {  // from now on it is in the cache
+      std::vector<float> data(10, 1.0f);
+      EXPECT_TRUE(w.Allreduce("x", &data).ok());
+    });
+    const auto differs = ask(1, &small, Kind::kAllreduce, 10);
+    const auto join =
+        std::make_shared<Operation>(Request{kJoinName, Kind::kJoin}, nullptr, nullptr);
+    const Submitted both = {differs, join};
+    ASSERT_TRUE(world.workers[1]->engine->Submit(both).ok());
+    const auto other = ask(0, &large, kind, 1000);
+    ASSERT_TRUE(world.workers[0]->engine->Submit(other).ok());
+    EXPECT_EQ(Await(differs).code(), RM_ERR_MISMATCH);
+    EXPECT_THAT(differs->status().message(), HasSubstr("asked for allreduce of [10] float32"));
+    EXPECT_TRUE(Await(other).ok()) << other->status().message();
+    EXPECT_GE(Join(*world.workers[0]), 0);
+    EXPECT_TRUE(Await(join).ok());
+    EXPECT_THAT(small, Each(1.0f));
+    EXPECT_THAT(large, Each(1.0f)) << "alone";
+  }
+}
+
 }  // namespace
 }  // namespace ringmaster::engine

@@ -2,7 +2,25 @@
 
 #include <utility>
 
+#include "collectives/element/element.h"
+
 namespace ringmaster::engine {
+namespace {
+
+// "allreduce of [2, 3] float32"
+std::string Described(const Request& request) {
+  return std::string(KindName(request.kind)) + " of " + ShapeText(request) + " " +
+         element::Name(request.dtype);
+}
+
+std::string DescribeElse(const Request& own, const Request& agreed) {
+  const std::string mine = Described(own), theirs = Described(agreed);
+  return "tensor '" + own.name + "' differs between ranks: this rank asked for " + mine +
+         ", joined, and then the other ranks asked for " + theirs +
+         (mine == theirs ? " that differs in something else" : "") + ", which they have done";
+}
+
+}  // namespace
 
 void PendingTable::Add(std::shared_ptr<Operation> operation) {
   by_key_[operation->request.key()] = order_.size();
@@ -25,6 +43,27 @@ std::shared_ptr<Operation> PendingTable::Take(const std::string& key) {
     Compact();
   }
   return operation;
+}
+
+// Of a rank that has not joined, the request is among those that were compared when the ranks
+// agreed.
+bool PendingTable::IsElse(const Operation& operation, const Request& agreed) const {
+  if (agreed.kind == Kind::kJoin || !by_key_.contains(kJoinName)) return false;
+  return !DescribeMismatch({{0, operation.request}, {1, agreed}}).empty();
+}
+
+std::shared_ptr<Operation> PendingTable::FindAgreed(const Request& agreed) const {
+  auto operation = Find(agreed.key());
+  return operation == nullptr || IsElse(*operation, agreed) ? nullptr : operation;
+}
+
+std::shared_ptr<Operation> PendingTable::TakeAgreed(const Request& agreed) {
+  const auto found = Find(agreed.key());
+  const bool is_else = found != nullptr && IsElse(*found, agreed);
+  auto operation = Take(agreed.key());
+  if (!is_else) return operation;
+  operation->Complete({RM_ERR_MISMATCH, DescribeElse(operation->request, agreed)});
+  return nullptr;
 }
 
 std::vector<std::shared_ptr<Operation>> PendingTable::TakeOfSet(int32_t process_set) {

@@ -1,8 +1,9 @@
 // The process sets of the job: each has a number, and consists of some of the job's workers.
 //
-// A set is made of workers, not of ranks: a worker that dies or leaves is not in it any more, and
-// one that comes later is in no set. All ranks have the same table at the same operation, because
-// sets are added and removed by operations that all ranks execute.
+// A set is made of workers, not of ranks: a worker that is not in the view has no rank in it, and
+// one that comes later is in no set; who was dropped and is let in again is the same worker. All
+// ranks have the same table at the same operation, because sets are added and removed by operations
+// that all ranks execute.
 //
 // Thread rule: a value.
 #pragma once

@@ -138,7 +138,7 @@ Status NcclBackend::Prepare(const Response& response, const PendingTable& pendin
   }
   const bool joined = pending.Find(engine::kJoinName) != nullptr;
   for (const Request& request : response.requests) {
-    const auto operation = pending.Find(request.key());
+    const auto operation = pending.FindAgreed(request);
     if (operation != nullptr) device_ = operation->on_device.device;
     if (operation != nullptr || joined) continue;
     return {RM_ERR_INTERNAL, "agreed on '" + request.name + "', which was not asked for here"};
@@ -189,7 +189,7 @@ Status NcclBackend::RunBatch(const Work& work) {
   if (link == nullptr) return RunOnHost(work);
   const Patience patience(limits_.collective, view_.Asker());
   for (const Request& request : work.batch) {
-    const auto operation = work.pending.Find(request.key());
+    const auto operation = work.pending.FindAgreed(request);
     if (operation == nullptr) continue;
     if (Status s = AwaitReady(*operation, patience); !s.ok()) return s;
   }
@@ -247,7 +247,7 @@ Status NcclBackend::RunOnHost(const Work& work) {
   PendingTable copies;
   std::vector<std::shared_ptr<Buffer>> inputs;
   for (const Request& request : work.batch) {
-    const auto operation = work.pending.Find(request.key());
+    const auto operation = work.pending.FindAgreed(request);
     if (operation == nullptr) continue;
     std::shared_ptr<Buffer> in;
     if (Status s = CopyToHost(*operation, &in); !s.ok()) return s;
@@ -353,7 +353,7 @@ bool NcclBackend::Publish(const Retained& result, PendingTable* pending) {
     const Part& part = result.parts[i];
     const std::byte* from = part.data->data();
     for (const Request& request : rest.first(result.response.batches[i])) {
-      const auto operation = pending->Take(request.key());
+      const auto operation = pending->TakeAgreed(request);
       if (operation != nullptr) {
         gathered.emplace_back(&part, nullptr);
         done.push_back(operation);

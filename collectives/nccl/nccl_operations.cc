@@ -73,7 +73,7 @@ uint64_t BytesOf(Batch batch) {
 
 Status NcclOperations::InputOf(const Request& request, const PendingTable& pending,
                                const void** in) {
-  if (const auto operation = pending.Find(request.key())) {
+  if (const auto operation = pending.FindAgreed(request)) {
     *in = operation->in;
     return {};
   }
@@ -96,7 +96,7 @@ Status NcclOperations::CallsFor(const Request& request, const PendingTable& pend
     calls->push_back({in, offset, request.count});
     return {};
   }
-  const auto operation = pending.Find(request.key());
+  const auto operation = pending.FindAgreed(request);
   const auto* at = static_cast<const std::byte*>(in);  // of a rank that has joined
   const std::vector<uint64_t> counts = engine::CountsOfPieces(request.pieces);
   // The calls may not go beyond the buffer, whatever a rank with a defect has said.
@@ -205,7 +205,7 @@ Status NcclOperations::Reducescatter(const Work& work, NcclLink* link,
 
 Status NcclOperations::Allgather(const Work& work, NcclLink* link) {
   const Request& request = work.batch.front();
-  const auto operation = work.pending.Find(request.key());
+  const auto operation = work.pending.FindAgreed(request);
   const size_t size = static_cast<size_t>(link->size()), own = static_cast<size_t>(link->rank());
   const uint64_t rows = operation == nullptr ? 0 : operation->rows;
   std::vector<uint64_t> rows_by_rank(size);
@@ -241,7 +241,7 @@ Status NcclOperations::Broadcast(const Work& work, NcclLink* link) {
   if (Status s = buffers_->TakeFor(work.part, request.bytes()); !s.ok()) return s;
   if (work.part->bytes == 0) return {};
   void* const to = work.part->data->data();
-  const auto operation = work.pending.Find(request.key());
+  const auto operation = work.pending.FindAgreed(request);
   const bool sends = link->rank() == work.root && operation != nullptr;
   return Launch(link, "a broadcast", [&] {
     return nccl_->Broadcast(sends ? operation->in : to, to, work.part->bytes, DataType::kUint8,
@@ -252,7 +252,7 @@ Status NcclOperations::Broadcast(const Work& work, NcclLink* link) {
 // Rows for workers that have died since the operation was asked for are not sent.
 Status NcclOperations::Alltoall(const Work& work, NcclLink* link) {
   const Request& request = work.batch.front();
-  const auto operation = work.pending.Find(request.key());
+  const auto operation = work.pending.FindAgreed(request);
   const size_t size = static_cast<size_t>(link->size()), own = static_cast<size_t>(link->rank());
   std::vector<uint64_t> rows(size, 0);
   std::vector<const std::byte*> from(size, nullptr);

@@ -267,6 +267,13 @@ class LabelsTest : public JobControllerCallsTest {
 TEST_F(LabelsTest, APodThatTrainsGetsThemBackAndNoSuccessor) {
   Apply();
   ASSERT_TRUE(Trains(2));
+  // The ended pod keeps its name until its successor has one: else the successor may take it.
+  api_->SetRefuse([&](const Call& call) -> std::optional<ErrorCode> {
+    const bool releases = call.verb == "patch" && call.name == "digits-worker-0" &&
+                          call.body.contains("/metadata/finalizers"_json_pointer);
+    const bool too_early = releases && Get(kube::Pods(), "digits-worker-2").is_null();
+    return too_early ? std::optional(ErrorCode::kUnavailable) : std::nullopt;
+  });
   cluster_->EndPod("digits-worker-0", 137);
   ASSERT_TRUE(Until([&] { return Get(kube::Pods(), "digits-worker-0").is_null(); }));
   ASSERT_TRUE(Trains(2));

@@ -3,11 +3,13 @@
 // right", or the first that is wrong and ends with 1.
 //
 // usage: mpi_collectives BY-MPI    BY-MPI: what rm_mpi_enabled() has to be, 0 or 2
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -168,6 +170,48 @@ void Scatter(rm_dtype dtype, rm_op op, size_t rows) {
   ++results;
 }
 
+// Every element is `given` on every rank. Many elements, because an MPI may add whole vectors of
+// small integers otherwise than single ones.
+template <typename T>
+void SumWraps(rm_dtype dtype, T given) {
+  constexpr size_t kCount = 1000;
+  const auto ranks = static_cast<uint64_t>(rm_size());
+  const std::vector<T> in(kCount, given), wanted(kCount, static_cast<T>(given * ranks));
+  std::vector<T> out(kCount);
+  const std::string what =
+      std::string("a sum that wraps, of ") + element::Name(dtype) + " " + std::to_string(given);
+  rm_handle handle = 0;
+  Check(
+      rm_allreduce_async(what.c_str(), in.data(), out.data(), kCount, dtype, RM_SUM, 1, 1, &handle),
+      what);
+  Check(rm_wait(handle, kSeconds), what);
+  rm_release(handle);
+  Expect(out == wanted, what);
+
+  const std::string part = "reducescatter: " + what;
+  rm_request request = rm_request_of(RM_REDUCESCATTER, part.c_str());
+  const size_t shape[] = {kCount};
+  request.in = in.data();
+  request.shape = shape;
+  request.dimensions = 1;
+  request.dtype = dtype;
+  request.op = RM_SUM;
+  Check(rm_submit(&request, 1, &handle), part);
+  Check(rm_wait(handle, kSeconds), part);
+  const void* data = nullptr;
+  size_t rows = 0;
+  Check(rm_result(handle, &data, &rows, nullptr, nullptr), part);
+  const T* got = static_cast<const T*>(data);
+  Expect(std::equal(got, got + rows, wanted.begin()), part);
+  rm_release(handle);
+}
+
+template <typename T>
+void SumsWrap(rm_dtype dtype) {
+  SumWraps<T>(dtype, static_cast<T>(-2));
+  SumWraps<T>(dtype, std::numeric_limits<T>::max());
+}
+
 // A NaN of any rank wins in a minimum and a maximum, and sums of integers wrap.
 void TellsWhatIsSpecial() {
   for (rm_dtype dtype : {RM_FLOAT16, RM_BFLOAT16, RM_FLOAT32, RM_FLOAT64}) {
@@ -185,15 +229,14 @@ void TellsWhatIsSpecial() {
       }
     }
   }
-  const int32_t large = INT32_MAX;
-  int32_t sum = 0;
-  rm_handle handle = 0;
-  Check(rm_allreduce_async("wraps", &large, &sum, 1, RM_INT32, RM_SUM, 1, 1, &handle), "wraps");
-  Check(rm_wait(handle, kSeconds), "wraps");
-  rm_release(handle);
-  Expect(
-      sum == static_cast<int32_t>(static_cast<uint32_t>(large) * static_cast<uint32_t>(rm_size())),
-      "a sum that wraps");
+  SumsWrap<int8_t>(RM_INT8);
+  SumsWrap<uint8_t>(RM_UINT8);
+  SumsWrap<int16_t>(RM_INT16);
+  SumsWrap<uint16_t>(RM_UINT16);
+  SumsWrap<int32_t>(RM_INT32);
+  SumsWrap<uint32_t>(RM_UINT32);
+  SumsWrap<int64_t>(RM_INT64);
+  SumsWrap<uint64_t>(RM_UINT64);
 }
 
 void Gather(size_t scale) {

@@ -335,7 +335,9 @@ RM_API rm_status rm_barrier_async(const char* name, rm_handle* handle);
  * broadcast, and can't send or receive. Planned changes of the membership wait until all ranks have
  * joined. */
 RM_API rm_status rm_join_async(rm_handle* handle);
-/* *last_rank: the last rank that joined, the same on all ranks. RM_ERR_INVALID: the handle is
+/* *last_rank: the last rank that joined, the same on all ranks. Call it before the next step ends:
+ * what changed in steps that have ended while this rank had joined is then no news to that step's
+ * rm_step_end(), as it is none to the ranks that have ended them. RM_ERR_INVALID: the handle is
  * unknown, not done yet or not a join's; otherwise the join's own error. */
 RM_API rm_status rm_join_result(rm_handle handle, int* last_rank);
 

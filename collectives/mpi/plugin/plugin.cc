@@ -54,11 +54,16 @@ MPI_Op own_ops[kTypes * kOps];
 
 bool IsFloat(rm_dtype dtype) { return dtype == RM_FLOAT32 || dtype == RM_FLOAT64; }
 
+bool IsSmallInteger(rm_dtype dtype) {
+  return dtype == RM_INT8 || dtype == RM_UINT8 || dtype == RM_INT16 || dtype == RM_UINT16;
+}
+
 // Whether MPI's own reduction has the result that the library promises. Of halves and of bool it
 // knows nothing (the latter is a byte here), and a NaN does not always win in its minimum and
-// maximum.
+// maximum. Open MPI 4.1 adds integers of 8 and 16 bits with saturation where the processor has AVX.
 bool HasOwn(rm_dtype dtype, rm_op op) {
   if (dtype == RM_FLOAT16 || dtype == RM_BFLOAT16 || dtype == RM_BOOL) return false;
+  if (IsSmallInteger(dtype)) return op == RM_MIN || op == RM_MAX;
   return !IsFloat(dtype) || op == RM_SUM || op == RM_PRODUCT;
 }
 

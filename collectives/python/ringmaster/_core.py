@@ -29,6 +29,7 @@ class View(namedtuple("View", "rank size number")):
 _NOT_INITIALISED = "ringmaster is not initialised: call init() first"
 
 _resize_callbacks = []
+_change_missed_callbacks = []
 _on_shutdown = []
 _providers = {}  # name: (save() -> picklable, load(what was saved))
 _sufficient = False  # the providers are enough for a joiner to go on where the others are
@@ -324,6 +325,28 @@ def _read_view():
         found = View(lib.rm_rank(), lib.rm_size(), before)
         if lib.rm_epoch() == before:
             return found
+
+
+def end_join():
+    """All ranks have joined, so they are at one point of the script: names are counted anew, and
+    ranks mean the same on all. While this rank waited the others may have ended steps, which it has
+    not heard of.
+    """
+    before = _view
+    _begin_step()
+    if before is None or before.number == _view.number:
+        return
+    if before.size != _view.size:
+        for callback in list(_resize_callbacks):
+            callback(before.size, _view.size)
+    for callback in _change_missed_callbacks:
+        callback()
+
+
+def on_change_missed(callback):
+    """Calls callback() after a join in which this rank waited while the others' view changed."""
+    _change_missed_callbacks.append(callback)
+    return callback
 
 
 def on_resize(callback):

@@ -26,4 +26,5 @@ def join(device=-1):
     operation = _in_flight.start("rm_join_async")
     _in_flight.Handle(operation, lambda done: _core.call("rm_join_result", done.number,
                                                          byref(last))).wait()
+    _core.end_join()
     return last.value

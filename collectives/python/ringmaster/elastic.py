@@ -110,6 +110,13 @@ def _after_step(info):
         _running.on_view_changed()
 
 
+@_core.on_change_missed
+def _after_join():
+    """The others have entered the training function again meanwhile, and come to the same join."""
+    if _running is not None:
+        _running.on_reset()
+
+
 _on_dropped = []  # weak references to methods
 
 

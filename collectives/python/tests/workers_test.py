@@ -119,6 +119,17 @@ def test_HorovodsElasticScriptIsEnteredAgainAfterADeathAndAJoin(job, victim):
     assert "enter %d 2" % entered[2][0] in joiner and entered[2][0] > 0
 
 
+def test_AfterAJoinRanksAndNamesMeanTheSameThoughAWorkerHasDiedMeanwhile(job):
+    one = job("joined_while_one_died.py", 3)
+    assert one.wait() == {(0, 1): 0, (1, 1): -9, (2, 1): 0}, one.logs()
+
+
+@pytest.mark.parametrize("in_place", ["0", "1"])
+def test_WhoHadJoinedWhenAWorkerDiedGoesOnWithThoseThatHaveEnteredAgain(job, in_place):
+    one = job("elastic_joins.py", 3, IN_PLACE=in_place)
+    assert one.wait() == {(0, 1): 0, (1, 1): -9, (2, 1): 0}, one.logs()
+
+
 def test_InPlaceAJoinerRunsItsResetCallbacksAsTheOthersDo(job):
     one = job("horovod_elastic.py", 2, BATCHES="150", IN_PLACE="1", spares=[1])
     one.wait_world([0, 1], step=10)

@@ -63,9 +63,8 @@ class ProcessGroup(dist.ProcessGroup):
         self.view = number_of_ranks()
         self._works = weakref.WeakValueDictionary()  # by name
         self._kept = KeptWorks()
-        # Of a process set: its workers by their ranks in it, as of the step that began with this view.
-        self._members = self._workers_at_first() if process_set.number() else ()
-        self._members_of = None
+        # Of a process set: all workers that it was made of, by their ranks in it.
+        self._made_of = self._workers_at_first() if process_set.number() else ()
         self._group_name = NAME
         super().__init__(self.rank(), self.size())
 
@@ -351,15 +350,8 @@ class ProcessGroup(dist.ProcessGroup):
         workers = _core.workers_of_calls()
         if not self.process_set.number():
             return workers
-        step = _core.library().rm_step_epoch()
-        if self._members_of != step:
-            # A set only loses members. Who is let in again is in none, though its name is the same;
-            # what the set has after a fault within the step is not what the step began with.
-            now = self._workers_now() if _core.view().number == step else self._members
-            self._members = [worker for worker in workers
-                             if worker in now and worker in self._members]
-            self._members_of = step
-        return self._members
+        # A worker that was dropped and let in again is in its sets again.
+        return [worker for worker in workers if worker in self._made_of]
 
     def _workers_now(self):
         while True:  # until nothing moved between the first look and the last
