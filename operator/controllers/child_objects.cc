@@ -44,6 +44,12 @@ tl::unexpected<kube::Error> NotOurs(const kube::Resource& resource, const std::s
                              resource.kind, name)});
 }
 
+// Trying again is in vain: the API server serves this version no more, or refuses the object.
+bool IsRefusal(const kube::Error& error) {
+  return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kInvalid ||
+         error.code == ErrorCode::kAlreadyExists || error.http_status == 403;
+}
+
 }  // namespace
 
 ChildObjects::ChildObjects(std::shared_ptr<kube::KubeApi> api, ChildObjectOptions options,
@@ -89,15 +95,28 @@ ChildObjects::Outcome ChildObjects::Keep(const api::HorovodJob& job, bool groupe
     note(KeepObject(job, kube::NetworkPolicies(), &policies_,
                     BuildNetworkPolicy(job, options_.network_policy)));
   }
-  if (grouped && pod_groups_ != nullptr) {
-    Json group = BuildPodGroup(job, *options_.pod_groups);
-    const auto live = pod_groups_->Get(job.ns, MetaField(group, "name"));
-    if (live != nullptr) KeepWhatIsFixed(*live, &group);
-    const auto kept = KeepObject(job, *options_.pod_groups, pod_groups_.get(), group);
-    note(kept);
-    if (!kept && !HasPodGroup(job)) outcome.no_pod_group = kept.error();
-  }
+  if (grouped && pod_groups_ != nullptr) note(KeepPodGroup(job));
   return outcome;
+}
+
+kube::Result<void> ChildObjects::KeepPodGroup(const api::HorovodJob& job) {
+  Json group = BuildPodGroup(job, *options_.pod_groups);
+  const auto live = pod_groups_->Get(job.ns, MetaField(group, "name"));
+  if (live != nullptr) KeepWhatIsFixed(*live, &group);
+  auto kept = KeepObject(job, *options_.pod_groups, pod_groups_.get(), group);
+  const bool exists = kept || HasPodGroup(job);
+  const sync::MutexLock lock(&mu_);
+  if (exists) {
+    without_group_.erase(job.uid);
+  } else if (IsRefusal(kept.error())) {
+    without_group_.insert(job.uid);
+  }
+  return kept;
+}
+
+bool ChildObjects::PodGroupIsRefused(const api::HorovodJob& job) const {
+  const sync::MutexLock lock(&mu_);
+  return without_group_.contains(job.uid);
 }
 
 bool ChildObjects::HasPodGroup(const api::HorovodJob& job) const {
@@ -109,6 +128,7 @@ bool ChildObjects::HasPodGroup(const api::HorovodJob& job) const {
 void ChildObjects::Forget(const std::string& job_uid) {
   const sync::MutexLock lock(&mu_);
   secret_seen_.erase(job_uid);
+  without_group_.erase(job_uid);
 }
 
 kube::Result<void> ChildObjects::KeepObject(const api::HorovodJob& job,

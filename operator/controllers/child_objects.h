@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,8 +47,7 @@ class ChildObjects {
   std::vector<runtime::Informer*> informers();
 
   struct Outcome {
-    std::vector<kube::Error> problems;        // empty: all objects are as they should be
-    std::optional<kube::Error> no_pod_group;  // one of `problems`: why the job has no PodGroup
+    std::vector<kube::Error> problems;  // empty: all objects are as they should be
     std::optional<std::chrono::milliseconds> look_again;
   };
   // `grouped`: the job has a PodGroup.
@@ -55,6 +55,9 @@ class ChildObjects {
   void Forget(const std::string& job_uid);
   // The job's PodGroup exists.
   bool HasPodGroup(const api::HorovodJob& job) const;
+  // The API server has refused to make the job's PodGroup, for a reason that waiting does not mend,
+  // and has not made it since.
+  bool PodGroupIsRefused(const api::HorovodJob& job) const;
 
  private:
   kube::Result<void> KeepObject(const api::HorovodJob& job, const kube::Resource& resource,
@@ -67,9 +70,12 @@ class ChildObjects {
   const ChildObjectOptions options_;
   runtime::Informer services_, budgets_, policies_;
   std::unique_ptr<runtime::Informer> pod_groups_;  // null: PodGroups are not used
-  sync::Mutex mu_;
+  kube::Result<void> KeepPodGroup(const api::HorovodJob& job);
+
+  mutable sync::Mutex mu_;
   // When a job's Secret was last found good, by job uid.
   std::map<std::string, std::chrono::steady_clock::time_point> secret_seen_ GUARDED_BY(mu_);
+  std::set<std::string> without_group_ GUARDED_BY(mu_);  // uids: see PodGroupIsRefused
 };
 
 }  // namespace ringmaster::controllers

@@ -82,7 +82,7 @@ TEST_F(GangAdmissionTest, AJobThatWaitsIsCountedAsItWouldBeStored) {
 
 TEST_F(GangAdmissionTest, TheStatusOfAJobThatWaitsSaysHowImportantItsPodsWillBe) {
   EXPECT_EQ(admission_.Plan(&snapshot_).status.priority, std::nullopt) << "nobody has said";
-  ++snapshot_.job.generation;
+  snapshot_.job.spec.pods_digest = "another";
   api_->SetAdmission({{"spec", {{"priority", 7}}}});
   EXPECT_EQ(admission_.Plan(&snapshot_).status.priority, 7);
 }
@@ -93,7 +93,10 @@ TEST_F(GangAdmissionTest, TheApiServerIsAskedOnceForAJobThatGoesOnWaiting) {
   EXPECT_EQ(api_->dry_runs, 1);
   ++snapshot_.job.generation;
   for (int look = 0; look < 5; ++look) (void)admission_.Plan(&snapshot_);
-  EXPECT_EQ(api_->dry_runs, 2) << "its spec is another one";
+  EXPECT_EQ(api_->dry_runs, 1) << "its pods are made from the same";
+  snapshot_.job.spec.pods_digest = "another";
+  for (int look = 0; look < 5; ++look) (void)admission_.Plan(&snapshot_);
+  EXPECT_EQ(api_->dry_runs, 2);
 }
 
 TEST_F(GangAdmissionTest, AJobThatWaitsAndWhosePodsAreRefusedIsPausedAndSaysWhy) {
@@ -303,7 +306,7 @@ TEST_F(TwoOfALowClassTest, AJobWhoseClassCantBeReadAsksWhenADryRunHasToldItsPrio
   EXPECT_EQ(Granted(admission_.Plan(&small_)), 0);
   EXPECT_FALSE(small_.gang_fit->decided);
   api_->SetAdmission({{"spec", {{"priority", -10}}}});
-  ++small_.job.generation;
+  small_.job.spec.pods_digest = "another";
   loop_.Start();
   ASSERT_TRUE(support::Until([&] {
     planner::Snapshot again = small_;
@@ -413,6 +416,18 @@ TEST_F(PreemptionByClassTest, AJobWhosePodsADryRunShowsToBeRefusedTakesNothing) 
   api_->refuses_dry_runs = true;
   ASSERT_TRUE(Waits());
   EXPECT_THAT(Demanded(), ::testing::IsEmpty());
+}
+
+TEST_F(PreemptionByClassTest, AJobKeepsWhatItHasAskedForWhenItsSizeChanges) {
+  Wait({{"priority", 7}});
+  ASSERT_TRUE(Waits());
+  EXPECT_EQ(Demanded().size(), 1u);
+  const int asked = api_->dry_runs;
+  ++other_.job.generation;
+  other_.job.spec.worker.replicas = 3;
+  ASSERT_TRUE(Waits());
+  EXPECT_EQ(Demanded().size(), 1u);
+  EXPECT_EQ(api_->dry_runs, asked);
 }
 
 // A quota that has room for one of two pods lets the dry run of one through.

@@ -27,6 +27,12 @@ void RequestWhatIsLimited(Json& pod) {
   }
 }
 
+// What the API server says about one pod holds for all that are made from the same, so a change of
+// the job's size asks nothing anew: a job that makes room for itself would lose what it has.
+std::string MadeFrom(const api::HorovodJob& job) {
+  return job.spec.pods_digest + ' ' + job.spec.run_policy.scheduling_policy.priority_class;
+}
+
 }  // namespace
 
 std::shared_ptr<const Json> AsAsked(std::shared_ptr<const Json> pod) {
@@ -38,10 +44,11 @@ std::shared_ptr<const Json> AsAsked(std::shared_ptr<const Json> pod) {
 
 GrantedPods::Job& GrantedPods::JobOf(const api::HorovodJob& job) {
   Job& known = jobs_[job.Key()];
-  if (known.uid != job.uid || known.generation != job.generation) {
+  std::string made_from = MadeFrom(job);
+  if (known.uid != job.uid || known.made_from != made_from) {
     known = Job();
     known.uid = job.uid;
-    known.generation = job.generation;
+    known.made_from = std::move(made_from);
   }
   return known;
 }
@@ -87,7 +94,7 @@ GrantedPods::Pod GrantedPods::Tried(const api::HorovodJob& job) const {
   const sync::MutexLock lock(&mu_);
   const auto known = jobs_.find(job.Key());
   if (known == jobs_.end() || known->second.uid != job.uid) return nullptr;
-  return known->second.generation == job.generation ? known->second.tried : nullptr;
+  return known->second.made_from == MadeFrom(job) ? known->second.tried : nullptr;
 }
 
 void GrantedPods::Forget(const std::string& job_key) {

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -42,7 +41,7 @@ class GrantedPods {
   Pod Of(const api::HorovodJob& job, const planner::PodCreate& create);
   // Asks the API server, unless that was done lately. True: it has answered.
   bool TryOut(const api::HorovodJob& job, int index);
-  // What it has said last; null: nothing about this spec.
+  // What it has said last; null: nothing about pods as this job's spec makes them.
   Pod Tried(const api::HorovodJob& job) const;
   void Forget(const std::string& job_key);
 
@@ -54,7 +53,7 @@ class GrantedPods {
   };
   struct Job {
     std::string uid;
-    std::int64_t generation = 0;
+    std::string made_from;
     Pod tried;
     Time ask_again;
     Known last;                 // the others that keep off the same nodes are copies of it

@@ -35,7 +35,7 @@ TEST_F(GrantedPodsTest, TheyAreTheSameObjectsUntilTheSpecChanges) {
   const auto first = Of(0), second = Of(1);
   EXPECT_EQ(Of(0), first);
   EXPECT_EQ(Of(1), second);
-  ++job_.generation;
+  job_.spec.pods_digest = "another";
   job_.spec.worker.pod_template["spec"]["nodeSelector"] = {{"pool", "other"}};
   EXPECT_NE(Of(0), first);
   EXPECT_EQ((*Of(1))["spec"]["nodeSelector"]["pool"], "other");
@@ -60,6 +60,8 @@ TEST_F(GrantedPodsTest, OnceItHasAnsweredTheyAreAsTheApiServerWouldStoreThem) {
   EXPECT_EQ(Of(1), Of(1));
   EXPECT_NE(pods_of_jobs_.Tried(job_), nullptr);
   ++job_.generation;
+  EXPECT_NE(pods_of_jobs_.Tried(job_), nullptr) << "the job has another size, say";
+  job_.spec.run_policy.scheduling_policy.priority_class = "high";
   EXPECT_EQ(pods_of_jobs_.Tried(job_), nullptr);
   EXPECT_FALSE((*Of(1))["spec"].contains("overhead"));
 }

@@ -24,12 +24,6 @@ bool IsManagedByOthers(const Json& job) {
   return !manager.empty() && manager != api::kOperatorName;
 }
 
-// Trying again is in vain: the API server serves this version no more, or refuses the object.
-bool WillNotBeMade(const kube::Error& error) {
-  return error.code == kube::ErrorCode::kNotFound || error.code == kube::ErrorCode::kInvalid ||
-         error.code == kube::ErrorCode::kAlreadyExists || error.http_status == 403;
-}
-
 bool NoPodLives(const planner::Snapshot& snapshot) {
   return std::all_of(snapshot.pods.begin(), snapshot.pods.end(),
                      [](const planner::PodFacts& pod) { return pod.ended(); });
@@ -112,7 +106,11 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
   JobQueue::Answer in_queue = job_queue_->Look(*snapshot);
   snapshot->queue = std::move(in_queue.state);
   snapshot->grouped = pod_groups_ && MayUsePodGroup(*snapshot);
-  const bool kept = KeepChildObjects(&*snapshot);
+  const bool kept = KeepChildObjects(*snapshot);
+  if (child_objects_ != nullptr && child_objects_->PodGroupIsRefused(job) &&
+      NoPodLives(*snapshot)) {
+    snapshot->grouped = false;  // our own admission keeps its pods together
+  }
   snapshot->requests = requests_->Look(*snapshot);
   if (in_queue.look_again) queue_->AddAfter(job.Key(), *in_queue.look_again);
   snapshot->creation_waits = backoff_.PodsWait(job);
@@ -138,16 +136,13 @@ bool JobReconciler::GroupIsMissing(const planner::Snapshot& snapshot) const {
          !child_objects_->HasPodGroup(snapshot.job);
 }
 
-bool JobReconciler::KeepChildObjects(planner::Snapshot* snapshot) {
-  const api::HorovodJob& job = snapshot->job;
+bool JobReconciler::KeepChildObjects(const planner::Snapshot& snapshot) {
+  const api::HorovodJob& job = snapshot.job;
   // Of a job that has ended they stay as they are until it is deleted.
   if (child_objects_ == nullptr || !job.status.completion_time.empty()) return true;
   if (backoff_.Waits(job, Needed::kObjects)) return true;
-  const ChildObjects::Outcome outcome = child_objects_->Keep(job, snapshot->grouped);
+  const ChildObjects::Outcome outcome = child_objects_->Keep(job, snapshot.grouped);
   if (outcome.look_again) queue_->AddAfter(job.Key(), *outcome.look_again);
-  if (outcome.no_pod_group && WillNotBeMade(*outcome.no_pod_group) && NoPodLives(*snapshot)) {
-    snapshot->grouped = false;  // our own admission keeps its pods together
-  }
   if (outcome.problems.empty()) {
     backoff_.Worked(job, Needed::kObjects);
     return true;

@@ -181,6 +181,26 @@ TEST_P(PodGroupControllerTest, NoPodIsMadeBeforeTheGroupIsThere) {
             Group()["metadata"]["name"]);
 }
 
+// So it does at each look, also while the operator waits before it tries again.
+TEST_P(PodGroupControllerTest, WhereOneIsRefusedTheJobKeepsItsPlaceInOurLineAndTrains) {
+  door_->Refuse(PodGroupVersions().front(), kube::Error{.code = kube::ErrorCode::kForbidden,
+                                                        .http_status = 403,
+                                                        .message = "exceeded quota"});
+  Apply(2);
+  ASSERT_TRUE(Eventually([&] { return WaitsForRoom(); }));
+  // Each of these looks falls into such a pause.
+  for (int seconds = 100; seconds < 110; ++seconds) {
+    Change({{"runPolicy", {{"ttlSecondsAfterFinished", seconds}}}});
+    const auto generation = Status().observed_generation;
+    ASSERT_TRUE(Eventually([&] { return Status().observed_generation > generation; }));
+    EXPECT_TRUE(WaitsForRoom());
+  }
+  ASSERT_TRUE(api_->Create(kube::Nodes(), "",
+                           {{"metadata", {{"name", node_}}},
+                            {"status", {{"allocatable", {{"cpu", "8"}, {"pods", "110"}}}}}}));
+  EXPECT_TRUE(TrainsAs({0, 1}));
+}
+
 TEST_P(PodGroupControllerTest, WhereNoneCanBeMadeTheJobStandsInOurLine) {
   door_->Refuse(PodGroupVersions().front(),
                 kube::Error{.code = kube::ErrorCode::kNotFound,

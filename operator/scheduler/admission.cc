@@ -138,7 +138,7 @@ void Admission::SetCalling(const std::string& job, bool calls, bool alone) {
 
 std::optional<Moment> Admission::look_again() const {
   std::optional<Moment> first;
-  for (const auto& at : {takers_.look_again(), node_calls_.look_again(), refused_until_}) {
+  for (const auto& at : {takers_.look_again(), node_calls_.look_again(), in_vain_until_}) {
     if (at) first = std::min(first.value_or(*at), *at);
   }
   return first;
@@ -212,9 +212,9 @@ void Admission::BeginPass(Moment now) {
   growth_.BeginPass();
   if (trigger_.HasLost()) ForgetLost();
   capacity_.PlaceFloating();
-  (void)capacity_.GiveUpRefused(now);
+  (void)capacity_.GiveUpInVain(now);
   capacity_.PlaceFloating();  // what is free now is others' before it is a job's
-  refused_until_ = capacity_.GiveUpRefused(now);
+  in_vain_until_ = capacity_.GiveUpInVain(now);
   trigger_.BeginPass();
   grants_.ForgetBounds();
   topology_.Forget();

@@ -95,7 +95,7 @@ class Admission {
   NodeCalls node_calls_{&capacity_};
   WaitingLine line_;
   PassTrigger trigger_{capacity_};
-  std::optional<Moment> refused_until_;  // see Capacity::GiveUpRefused
+  std::optional<Moment> in_vain_until_;  // see Capacity::GiveUpInVain
 };
 
 }  // namespace ringmaster::scheduler

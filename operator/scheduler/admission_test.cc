@@ -296,6 +296,43 @@ TEST_F(AdmissionTest, APodThatTheSchedulerGoesOnRefusingKeepsNoRoom) {
   EXPECT_EQ(admission_.look_again(), std::nullopt);
 }
 
+// A rule between pods that is not counted here, say, keeps the job's own pods off these nodes.
+TEST_F(AdmissionTest, AJobsPodThatTheSchedulerGoesOnRefusingKeepsNoRoomEither) {
+  Gpus(2);
+  EXPECT_EQ(Ask(Request("a", 1, 1)).fit, 1);
+  Json pod = Pod("a-0");
+  pod["metadata"]["uid"] = "a-0";
+  admission_.capacity().SetPod(pod, "ns/a");
+  pod["status"]["conditions"] = {
+      {{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}};
+  admission_.capacity().SetPod(pod, "ns/a");
+  admission_.Withdraw("ns/a", {"ns/a-0"});
+  EXPECT_EQ(Ask(Request("b", 2, 2)).fit, 0);
+  admission_.Pass(kBegin);
+  EXPECT_EQ(admission_.look_again(), kBegin + std::chrono::seconds(60));
+  EXPECT_THAT(admission_.Pass(kBegin + std::chrono::seconds(60)), ElementsAre("ns/b"));
+  EXPECT_EQ(Ask(Request("b", 2, 2)).fit, 2);
+}
+
+// It names a scheduler that is not there, say.
+TEST_F(AdmissionTest, APodOfWhichNoSchedulerSaysAnythingKeepsNoRoomForEver) {
+  for (const std::string job : {"", "ns/a"}) {
+    Gpus(1);
+    Json pod = Pod("silent");
+    pod["metadata"]["uid"] = "silent";
+    admission_.capacity().SetPod(pod, job);
+    EXPECT_EQ(Ask(Request("b", 1, 1)).fit, 0);
+    admission_.Pass(kBegin);
+    EXPECT_EQ(admission_.look_again(), kBegin + std::chrono::minutes(5));
+    admission_.Pass(kBegin + std::chrono::seconds(299));
+    EXPECT_EQ(Ask(Request("b", 1, 1)).fit, 0);
+    EXPECT_THAT(admission_.Pass(kBegin + std::chrono::minutes(5)), ElementsAre("ns/b"));
+    EXPECT_EQ(Ask(Request("b", 1, 1)).fit, 1);
+    admission_.Withdraw("ns/b");
+    admission_.capacity().RemovePod("silent");
+  }
+}
+
 TEST_F(AdmissionTest, APodThatWasRefusedHasAPlaceAgainWhenItOrANodeHasChanged) {
   Json pod = Pod("others", 2);
   pod["metadata"]["uid"] = "others";

@@ -12,10 +12,7 @@ namespace {
 // The most of a resource that is counted. Somebody's pod may ask for more than any machine has, and
 // sums of that would lose what others ask for: up to here doubles add and subtract exactly enough.
 double MostOf(const std::string& resource) {
-  const bool is_in_bytes =
-      resource == "memory" || resource.ends_with("storage") || resource.starts_with("hugepages-");
-  if (is_in_bytes) return 1e14;
-  return resource == "cpu" ? 1e4 : 1e9;  // parts of a CPU count, of others only whole ones
+  return resource == "cpu" ? 1e4 : 1e14;  // parts of a CPU count, of others only whole ones
 }
 
 void Raise(Amounts& to, const Amounts& amounts) {

@@ -28,10 +28,13 @@ bool IsRefused(const Json& pod) {
   });
 }
 
-// The scheduler has this long to find the place that is held for a pod.
+// The scheduler has this long to find the place that is held for a pod, after it has refused it for
+// the first time, and if it says nothing.
 constexpr std::chrono::seconds kRefusedFor{60};
+constexpr std::chrono::seconds kUnseenFor{300};
 
-bool IsOfOthers(const HeldPlaces::Place& held) { return held.job.empty() && held.refused; }
+// A pod that exists and may start.
+bool WaitsForScheduler(const HeldPlaces::Place& held) { return !held.uid.empty() && !held.gated; }
 
 }  // namespace
 
@@ -115,7 +118,7 @@ void Capacity::SetWaiting(const Json& pod, const std::string& job) {
     held.uid = uid;
     held.gated = gated;
     held.refused = IsRefused(pod);
-    if (!held.refused) held.refused_since.reset();
+    if (held.refused != known->refused) held.waits_since.reset();
     // The API server has added defaults, or the last scheduling gate was removed.
     if (const ShapePtr shape = gated ? held.shape : shapes().Of(pod); held.shape != shape) {
       if (nodes_.Free(held.node, held.shape->requests)) ++growth_;
@@ -202,33 +205,34 @@ void Capacity::PlaceFloating() {
   floating_.PlaceAll(nodes_, growth_, take);
 }
 
-std::optional<Moment> Capacity::GiveUpRefused(Moment now) {
+std::optional<Moment> Capacity::GiveUpInVain(Moment now) {
   std::optional<Moment> next;
   std::vector<std::pair<std::string, HeldPlaces::Place>> in_vain, seen;
   for (const auto& [path, held] : held_.all()) {
-    if (!IsOfOthers(held)) continue;
-    const Moment end = held.refused_since.value_or(now) + kRefusedFor;
+    if (!WaitsForScheduler(held)) continue;
+    const auto patience = held.refused ? kRefusedFor : kUnseenFor;
+    const Moment end = held.waits_since.value_or(now) + patience;
     if (end <= now) {
       in_vain.emplace_back(path, held);
       continue;
     }
-    if (!held.refused_since) seen.emplace_back(path, held);
+    if (!held.waits_since) seen.emplace_back(path, held);
     next = std::min(next.value_or(end), end);
   }
   for (auto& [path, held] : seen) {
-    held.refused_since = now;
+    held.waits_since = now;
     held_.Set(path, std::move(held));
   }
   for (const auto& [path, held] : in_vain) {
     Release(path);
-    floating_.Set(held.uid, {path, held.job, held.shape, true, true});
+    floating_.Set(held.uid, {path, held.job, held.shape, held.refused, true});
   }
   return next;
 }
 
 bool Capacity::HoldsForRefused() const {
   return std::any_of(held_.all().begin(), held_.all().end(),
-                     [](const auto& place) { return IsOfOthers(place.second); });
+                     [](const auto& place) { return place.second.refused; });
 }
 
 void ForEachOfJobs(const Capacity& capacity, const Taker& taker) {

@@ -55,11 +55,12 @@ class Capacity {
   // Holds a place for every pod that waits for the scheduler, so that no job counts on it. Pods
   // that fit nowhere take nothing, and are tried again when something has grown.
   void PlaceFloating();
-  // A pod of no job that the scheduler goes on refusing although a place is held for it lacks what
-  // is not counted here, a volume perhaps. Its place is free after a while, until the pod or a node
-  // has changed. Returns when the next one has had its time; nullopt: none is refused.
-  std::optional<Moment> GiveUpRefused(Moment now);
-  // A place is held for such a pod.
+  // A pod that the scheduler goes on refusing although a place is held for it lacks what is not
+  // counted here: a volume perhaps, or a rule between pods. One that no scheduler looks at has
+  // named one that is not there. Its place is free after a while, until the pod or a node has
+  // changed. Returns when the next one has had its time; nullopt: none waits.
+  std::optional<Moment> GiveUpInVain(Moment now);
+  // A place is held for a pod that the scheduler refuses.
   bool HoldsForRefused() const;
   // Frees the resources of a pod as if it had gone, and takes them again. Used by WhatIf, so
   // neither counts as growth.

@@ -146,6 +146,27 @@ class CapacityTest : public testing::Test {
   std::string why_;
 };
 
+TEST_F(CapacityTest, AnyResourceMayBeCountedInBytes) {
+  capacity_.SetNode(Node("enclaves", {{"sgx.intel.com/epc", "64Gi"}}));
+  EXPECT_EQ(Fit(200, {{"sgx.intel.com/epc", "512Mi"}}), 110) << "as many pods as a node may have";
+}
+
+// As the controller of DaemonSets writes it.
+TEST_F(CapacityTest, APodOfADaemonSetFitsOnItsNodeAlone) {
+  const auto on = [](const std::string& node) {
+    Json affinity = Json::parse(R"({"affinity": {"nodeAffinity":
+        {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields":
+        [{"key": "metadata.name", "operator": "In", "values": []}]}]}}}})");
+    affinity["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+            ["nodeSelectorTerms"][0]["matchFields"][0]["values"] = {node};
+    return affinity;
+  };
+  EXPECT_EQ(Fit(3, kOneGpu, on("a")), 2);
+  EXPECT_EQ(Fit(3, kOneGpu, on("b")), 1);
+  EXPECT_EQ(Fit(1, kOneGpu, on("none")), 0);
+  EXPECT_EQ(why_, "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.");
+}
+
 TEST_F(CapacityTest, AGangFitsOverSeveralNodesAndSaysWhyTheNextPodDoesnt) {
   EXPECT_EQ(Fit(3), 3);
   EXPECT_EQ(why_, "");

@@ -17,7 +17,7 @@ class FloatingPods {
     std::string job;
     ShapePtr shape;
     bool refused = false;   // the scheduler says that no node will do
-    bool given_up = false;  // so it did with a place held: the pod is not tried
+    bool given_up = false;  // it got no node with a place held: the pod is not tried
   };
   // A pod that is new or has another shape, or that was refused and is not any more, is tried the
   // next time, even if nothing has grown.

@@ -21,8 +21,9 @@ class HeldPlaces {
     std::string node;
     std::string job;
     ShapePtr shape;
-    bool refused = false;                                // the scheduler says that no node will do
-    std::optional<Moment> refused_since = std::nullopt;  // seen so, with this place
+    bool refused = false;  // the scheduler says that no node will do
+    // Seen waiting with this place, and refused or not as it is now.
+    std::optional<Moment> waits_since = std::nullopt;
   };
   // Replaces the place that was held under this path.
   void Set(const std::string& path, Place place);

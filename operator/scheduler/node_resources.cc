@@ -102,8 +102,12 @@ const NodeResources::Open& NodeResources::Look(const Shape& shape) const {
   if (const auto known = open_.find(shape.rules); known != open_.end()) return known->second;
   if (open_.size() >= kMost) open_.clear();
   Open& open = open_[shape.rules];
+  // No two pods of a DaemonSet have the same rules, and there may be one for each node.
+  const std::string only = OnlyNodeOf(shape.pod);
   for (const auto& [name, node] : nodes_) {
-    if (std::string why = Refusal(shape.pod, *node.object); !why.empty()) {
+    if (!only.empty() && name != only) {
+      ++open.refusals[kOtherNode];
+    } else if (std::string why = Refusal(shape.pod, *node.object); !why.empty()) {
       ++open.refusals[why];
     } else {
       open.nodes.push_back(name);

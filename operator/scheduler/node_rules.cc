@@ -53,12 +53,15 @@ bool MatchesAll(const Json& requirements, const Json& labels) {
                      [&](const Json& requirement) { return Matches(requirement, labels); });
 }
 
+const Json& RequiredTerms(const Json& pod) {
+  return fields::ListAt(pod,
+                        "/spec/affinity/nodeAffinity/"
+                        "requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
+}
+
 // Terms are alternatives; a term without requirements matches nothing.
 bool MatchesRequiredAffinity(const Json& pod, const Json& node) {
-  const Json& terms =
-      fields::ListAt(pod,
-                     "/spec/affinity/nodeAffinity/"
-                     "requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
+  const Json& terms = RequiredTerms(pod);
   if (terms.empty()) return true;
   const Json names = {{"metadata.name", fields::At(node, "/metadata/name")}};
   return std::any_of(terms.begin(), terms.end(), [&](const Json& term) {
@@ -86,6 +89,18 @@ bool Tolerates(const Json& pod, const Taint& taint) {
                      [&](const Json& toleration) { return Matches(toleration, taint); });
 }
 
+std::string OnlyNodeOf(const Json& pod) {
+  const Json& terms = RequiredTerms(pod);
+  if (terms.size() != 1) return "";
+  const Json& on_fields = fields::ListAt(terms[0], "/matchFields");
+  if (on_fields.size() != 1 || fields::Text(on_fields[0], "key") != "metadata.name" ||
+      fields::Text(on_fields[0], "operator") != "In") {
+    return "";
+  }
+  const Json& values = fields::ListAt(on_fields[0], "/values");
+  return values.size() == 1 && values[0].is_string() ? values[0].get<std::string>() : "";
+}
+
 std::string Refusal(const Json& pod, const Json& node) {
   const Json& spec = fields::ObjectAt(node, "/spec");
   if (spec.value("unschedulable", false) &&
@@ -100,7 +115,7 @@ std::string Refusal(const Json& pod, const Json& node) {
     }
   }
   if (!MatchesSelector(pod, node) || !MatchesRequiredAffinity(pod, node)) {
-    return "node(s) didn't match Pod's node affinity/selector";
+    return kOtherNode;
   }
   return "";
 }

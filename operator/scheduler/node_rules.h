@@ -15,6 +15,11 @@ struct Taint {
 // `pod` may be a pod template. A malformed toleration tolerates nothing.
 bool Tolerates(const nlohmann::json& pod, const Taint& taint);
 
+// The node that a pod of a DaemonSet is made for; empty: the pod names none in this way.
+std::string OnlyNodeOf(const nlohmann::json& pod);
+
+constexpr char kOtherNode[] = "node(s) didn't match Pod's node affinity/selector";
+
 // Why the node is not open to the pod, in the words of the default scheduler; empty if it is.
 std::string Refusal(const nlohmann::json& pod, const nlohmann::json& node);
 
