@@ -61,7 +61,10 @@ const Json* DisruptionOf(const Json& pod) {
 std::string DrainReasonOf(const Json& pod) {
   const std::string asked =
       fields::Text(fields::At(pod, "/metadata/annotations"), api::kDrainAnnotation);
-  const Json* const disruption = asked.empty() ? DisruptionOf(pod) : nullptr;
+  // A kubelet that ends a pod (no room on the node's disk, a shutdown) writes the condition
+  // together with the pod's failure: that is what has happened, and nobody asks the pod to leave.
+  const bool asks = asked.empty() && fields::TextAt(pod, "/status/phase") != "Failed";
+  const Json* const disruption = asks ? DisruptionOf(pod) : nullptr;
   if (disruption == nullptr) return asked;
   const std::string reason = fields::Text(*disruption, "reason");
   return reason.empty() ? kDisruption : reason;
@@ -337,6 +340,7 @@ PodFacts ReadPod(const Json& pod) {
   if (facts.phase == PodPhase::kFailed) {
     const std::string reason = fields::Text(status, "reason");  // Evicted, NodeLost, ...
     if (!reason.empty()) facts.reason = reason;
+    facts.rejected = !reason.empty() && !AnyHasBegun(status);
     ReadFailedInit(spec, status, &facts);
   }
   facts.all_terminated = AllTerminated(spec, status, facts);

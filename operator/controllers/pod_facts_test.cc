@@ -204,6 +204,18 @@ TEST(ReadPodTest, OnlyADisruptionThatHoldsIsOneAndItLeavesAnEarlierReason) {
   EXPECT_EQ(ReadPod(pod).drain_reason, "ScaledDown");
 }
 
+// As a kubelet writes it whose topology manager finds no GPUs beside each other.
+TEST(ReadPodTest, APodThatItsKubeletHasRejected) {
+  Json pod = Running();
+  pod["status"] = {{"phase", "Failed"}, {"reason", "TopologyAffinityError"}};
+  EXPECT_TRUE(ReadPod(pod).rejected);
+  EXPECT_EQ(ReadPod(pod).reason, "TopologyAffinityError");
+  Json evicted = Running();
+  evicted["status"]["phase"] = "Failed";
+  evicted["status"]["reason"] = "Evicted";
+  EXPECT_FALSE(ReadPod(evicted).rejected) << "its containers had begun";
+}
+
 TEST(ReadPodTest, WhoLeavesIsOneQuestionWithOneAnswer) {
   const auto with = [](const char* path, const Json& value) {
     Json pod = Running();
@@ -214,12 +226,16 @@ TEST(ReadPodTest, WhoLeavesIsOneQuestionWithOneAnswer) {
   Json condition = Condition("DisruptionTarget", "True", "EvictionByEvictionAPI");
   Json unexplained = condition;
   unexplained.erase("reason");
+  Json evicted = with("/status/phase", "Failed");
+  evicted["status"]["reason"] = "Evicted";
+  evicted["status"]["conditions"] = {Condition("DisruptionTarget", "True", "TerminationByKubelet")};
   for (const auto& [pod, leaves] :
        {std::pair(Running(), false), std::pair(with(kDrain, ""), false),
         std::pair(with(kDrain, "Requested"), true),
         std::pair(with("/metadata/deletionTimestamp", "2026-01-31T12:00:00Z"), true),
         std::pair(with("/status/conditions", Json::array({condition})), true),
-        std::pair(with("/status/conditions", Json::array({unexplained})), true)}) {
+        std::pair(with("/status/conditions", Json::array({unexplained})), true),
+        std::pair(evicted, false)}) {
     EXPECT_EQ(ReadPod(pod).leaving(), leaves) << pod;
     EXPECT_EQ(IsLeaving(pod), leaves) << pod;
   }

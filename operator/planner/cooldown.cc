@@ -75,7 +75,7 @@ void BlameOnce(const Snapshot& in, DecisionDraft& out, const PodFacts& pod, cons
 }  // namespace
 
 void BlameForPod(const Snapshot& in, DecisionDraft& out, const PodFacts& pod) {
-  if (IsNodesFault(pod.reason)) return Blame(in, out, pod.node, pod.reason, true);
+  if (IsNodesFault(pod.reason) || pod.rejected) return Blame(in, out, pod.node, pod.reason, true);
   if (!pod.leaving() && pod.exit_code && api::SignalOfExit(*pod.exit_code) && pod.reason.empty()) {
     Blame(in, out, pod.node, "WorkerDied", false);
   }

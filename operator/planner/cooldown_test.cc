@@ -51,6 +51,27 @@ INSTANTIATE_TEST_SUITE_P(
                     BlameCase{"TheScriptsOwnEnd", 1, "", false, false}),
     [](const auto& info) { return info.param.name; });
 
+// As one whose topology manager finds no GPUs beside each other.
+TEST(CooldownTest, AKubeletThatRejectsAPodIsAvoidedAndTheNextPodComesAfterAPause) {
+  World world = OnThreeNodes();
+  PodFacts& pod = world.End(1, PodPhase::kFailed, 0, "TopologyAffinityError").Pod(1);
+  pod.exit_code.reset();
+  pod.rejected = true;
+  pod.accepted_at = world.in.now;
+  Decision out = Plan(world.in);
+  ASSERT_NE(Troubled(out, "gpu-1"), nullptr);
+  EXPECT_THAT(out.creates, IsEmpty());
+  EXPECT_THAT(out.deletes, IsEmpty());
+  ASSERT_TRUE(out.look_again);
+  EXPECT_LE(*out.look_again, seconds(10));
+  world.in.job.status = out.status;
+  world.in.now += seconds(10);
+  out = Plan(world.in);
+  EXPECT_EQ(out.creates.size(), 1u);
+  EXPECT_EQ(out.deletes.size(), 1u);
+  EXPECT_EQ(out.status.faults, 0);
+}
+
 TEST(CooldownTest, WorkersThatKeepDyingBySignalsMakeANodeAvoidedForAWhile) {
   World world = OnThreeNodes();
   world.in.job.spec.failure_policy.node_cooldown_seconds = 60;

@@ -13,6 +13,9 @@ namespace ringmaster::planner {
 // On a node that is about to go, a pod waits this long for its replacement before it leaves the
 // ring all the same.
 inline constexpr std::chrono::seconds kWarnedGrace{20};
+// The same for the last pod that has the job's state: as long as a spot instance lives after its
+// notice.
+inline constexpr std::chrono::seconds kLastWarnedGrace{120};
 
 inline constexpr char kCordoned[] = "NodeCordoned";
 inline constexpr char kGpuUnhealthy[] = "GpuUnhealthy";

@@ -276,6 +276,21 @@ TEST(InSpiteOfTest, NoPodIsPutOnANodeThatEnds) {
   EXPECT_THAT(Drained(Plan(world.in)), ElementsAre("digits-worker-1")) << "it leaves all the same";
 }
 
+// Its state is lost if it leaves, and only perhaps if it stays.
+TEST(EarlyWarningTest, TheLastPodThatHasTheStateWaitsForAReplacementForLonger) {
+  World world = OnThreeNodes();
+  for (const int i : {0, 1, 2}) Taint(world, i, kSpot);
+  Annotate(world, Plan(world.in));
+  world.Pending(3).Pending(4).Pending(5);
+  world.in.now += kWarnedGrace;
+  Decision out = Plan(world.in);
+  EXPECT_THAT(Drained(out), ElementsAre("digits-worker-1", "digits-worker-2"));
+  ASSERT_TRUE(out.look_again);
+  world.in.now += kLastWarnedGrace - kWarnedGrace;
+  EXPECT_THAT(Drained(Plan(world.in)),
+              ElementsAre("digits-worker-0", "digits-worker-1", "digits-worker-2"));
+}
+
 TEST(InSpiteOfTest, OnlyTheTaintThatThePodToleratesLetsItIn) {
   World world = OnThreeNodes();
   world.in.job.spec.worker.pod_template["spec"]["tolerations"] = {

@@ -7,6 +7,7 @@
 
 #include "common/failure_policy/failure_policy.h"
 #include "operator/api/exit_code.h"
+#include "operator/planner/disruption.h"
 #include "operator/planner/phases.h"
 
 namespace ringmaster::planner {
@@ -195,6 +196,19 @@ bool IsOutOfTheLastView(const Snapshot& in, const PodFacts& pod) {
   return sidecar != nullptr && sidecar->connected && sidecar->epoch == 0;
 }
 
+// After all ranks have agreed to end no view follows, and so nothing needs a proof of death: a pod
+// whose time to leave is over, on a node of which nobody hears, is not waited for.
+bool IsLostAtTheEnd(const Snapshot& in, DecisionDraft& out, const PodFacts& pod) {
+  if (!pod.deleting || !pod.delete_at) return false;
+  const SidecarFacts* sidecar = FindSidecar(in, pod.uid);
+  if (sidecar != nullptr && sidecar->connected) return false;
+  const NodeFacts* node = FindNode(in, pod.node);
+  if (node != nullptr && !IsUnreachable(*node)) return false;
+  if (in.now >= *pod.delete_at) return true;
+  out.LookAgainAt(*pod.delete_at);
+  return false;
+}
+
 // The pods that decide about success are those of the last view.
 void EvaluateSuccess(const Snapshot& in, JobState& state, DecisionDraft& out) {
   std::size_t succeeded = 0, killed = 0, others = 0;
@@ -207,6 +221,8 @@ void EvaluateSuccess(const Snapshot& in, JobState& state, DecisionDraft& out) {
     // agreed to end. If there never was a view, no pod took over from one that failed.
     if (pod.phase == PodPhase::kSucceeded && (state.finishing || !pod.leaving())) {
       ++succeeded;
+    } else if (state.finishing && !pod.ended() && IsLostAtTheEnd(in, out, pod)) {
+      ++killed;
     } else if (!pod.ended() || (in.view == nullptr && !pod.leaving())) {
       ++others;
     } else if (state.finishing) {

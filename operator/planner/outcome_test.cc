@@ -316,6 +316,26 @@ TEST(SuccessTest, APodThatWasLostAfterTheAgreementDoesNotHoldItUp) {
   EXPECT_TRUE(Plan(world.in).status.Is("Succeeded"));
 }
 
+// Its kubelet says nothing any more, and the node's taint has evicted it.
+TEST(SuccessTest, APodOnANodeThatWasLostAfterTheAgreementIsNotWaitedForForEver) {
+  World world = Finishing(2);
+  world.End(0, PodPhase::kSucceeded, 0);
+  world.Sidecar(1).connected = false;
+  world.Pod(1).node = "gpu-1";
+  world.Pod(1).deleting = true;
+  world.Pod(1).delete_at = world.in.now + seconds(30);
+  world.in.nodes.push_back(
+      {.name = "gpu-1", .taints = {{"node.kubernetes.io/unreachable", "NoExecute", ""}}});
+  Decision out = Plan(world.in);
+  EXPECT_FALSE(out.status.Is("Succeeded"));
+  ASSERT_TRUE(out.look_again);
+  world.in.now += seconds(30);
+  World heard = world;
+  heard.in.nodes.front().taints.clear();
+  EXPECT_FALSE(Plan(heard.in).status.Is("Succeeded")) << "its kubelet will say how it has ended";
+  EXPECT_TRUE(Plan(world.in).status.Is("Succeeded"));
+}
+
 TEST(SuccessTest, ADrainedPodThatEndsWithZeroEndsNothing) {
   World world = World::Training(3);
   world.Pod(2).drain_reason = "Requested";

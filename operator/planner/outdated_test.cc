@@ -37,6 +37,17 @@ TEST(OutdatedTest, PodsOfATemplateThatWasChangedUnseenLeaveAsInASuspension) {
   EXPECT_FALSE(out.status.Is("Suspended"));
 }
 
+TEST(OutdatedTest, PodsOfBeforeThatHaveLeftBeforeTheyCouldBeDeletedAreNoSuccess) {
+  World world = World::Training(2);
+  for (PodFacts& pod : world.in.pods) pod.made_from = "before";
+  world.in.job.spec.pods_digest = "now";
+  world.in.job.status = Plan(world.in).status;
+  world.End(0, PodPhase::kSucceeded, 0).End(1, PodPhase::kSucceeded, 0);
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(Deleted(out), ElementsAre("digits-worker-0", "digits-worker-1"));
+  EXPECT_FALSE(out.status.Is("Succeeded"));
+}
+
 TEST(OutdatedTest, OnePodOfBeforeTakesThoseOfNowAlong) {
   World world = World::Training(2);
   world.Pod(0).made_from = "before";

@@ -27,6 +27,12 @@ std::optional<Time> SuspendedSince(const Snapshot& in) {
   return api::ParseTime(in.job.status.Find("Suspended")->last_transition_time);
 }
 
+// All ranks had agreed to end: a pod that has ended has done its work.
+bool AllHadAgreed(const Snapshot& in) {
+  return std::any_of(in.sidecars.begin(), in.sidecars.end(),
+                     [](const SidecarFacts& sidecar) { return sidecar.finished_epoch != 0; });
+}
+
 }  // namespace
 
 std::string PodName(const std::string& job, int index) {
@@ -46,12 +52,13 @@ bool IsOutdated(const Snapshot& in) {
 // whose time to leave is over is not waited for.
 bool PodsStillEnd(const Snapshot& in, DecisionDraft& out) {
   bool waits = false;
-  const bool told = in.view != nullptr && WasKnownWhenAllLeft(in);
+  const bool told = in.view != nullptr && WasKnownWhenAllLeft(in), agreed = AllHadAgreed(in);
   const std::optional<Time> suspended = SuspendedSince(in);
   for (const PodFacts& pod : in.pods) {
-    // It leaves because it was told so, and is deleted next.
+    // It leaves because it was told so, and is deleted next. If it has left and could not be
+    // deleted yet, it has ended with 0, which does not mean that its ranks have done all.
     const bool leaves = (told && InView(in, pod.uid)) || (suspended && pod.created <= *suspended);
-    waits = waits || (leaves && !pod.deleting && !pod.ended());
+    waits = waits || (leaves && !pod.deleting && !(pod.ended() && agreed));
     if (pod.all_terminated || pod.proven_dead || !pod.scheduled || !pod.delete_at) continue;
     if (in.now >= *pod.delete_at) continue;
     out.LookAgainAt(*pod.delete_at);

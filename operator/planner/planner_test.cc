@@ -448,6 +448,32 @@ TEST(PlannerTest, PodsThatWereToldToLeaveBeforeTheFirstViewAreDeletedThoughTheJo
   EXPECT_TRUE(out.status.Is("Suspended"));
 }
 
+// The API server could not be reached for a second, say, when the pods were to be deleted.
+TEST(PlannerTest, PodsThatHaveLeftBeforeTheyCouldBeDeletedAreNoSuccess) {
+  World world = World::Training(2);
+  world.in.job.spec.run_policy.suspend = true;
+  world.in.job.status = Plan(world.in).status;
+  world.in.job.spec.run_policy.suspend = false;
+  world.End(0, PodPhase::kSucceeded, 0).End(1, PodPhase::kSucceeded, 0);
+  for (const bool has_view : {true, false}) {
+    if (!has_view) world.in.view = nullptr;
+    const Decision out = Plan(world.in);
+    EXPECT_THAT(Deleted(out), ElementsAre("digits-worker-0", "digits-worker-1"));
+    EXPECT_TRUE(out.status.Is("Suspended"));
+    EXPECT_FALSE(out.status.Is("Succeeded"));
+  }
+}
+
+TEST(PlannerTest, RanksThatHadAgreedToEndBeforeTheJobWasSuspendedHaveSucceeded) {
+  World world = World::Training(2);
+  world.in.job.spec.run_policy.suspend = true;
+  world.in.job.status = Plan(world.in).status;
+  world.in.job.spec.run_policy.suspend = false;
+  for (const int i : {0, 1}) world.Sidecar(i).finished_epoch = world.in.view->epoch;
+  world.End(0, PodPhase::kSucceeded, 0).End(1, PodPhase::kSucceeded, 0);
+  EXPECT_TRUE(Plan(world.in).status.Is("Succeeded"));
+}
+
 // The status could not be written since the job was resumed, the record could.
 TEST(PlannerTest, PodsOfAResumedJobTrainOnThoughItsStatusStillSaysSuspended) {
   World world = World::Training(2);

@@ -10,6 +10,8 @@
 namespace ringmaster::planner {
 namespace {
 
+constexpr std::chrono::seconds kRejectedPause{10};
+
 // How long a drained pod may take to leave the view before it is deleted anyway.
 std::optional<Time> DrainEnd(const PodFacts& pod) {
   if (!pod.drain_since) return std::nullopt;
@@ -111,7 +113,7 @@ void FreeKeptOff(const Snapshot& in, PodSets& pods, DecisionDraft& out) {
 // Pods on nodes that are about to go, and pods with a GPU that fails, leave once enough others
 // train in their place, so that the job never falls below its size. If the node is certain to end,
 // they wait at most kWarnedGrace, so that a cluster that waits for the node is not delayed for
-// ever.
+// ever. The last one that has the job's state waits for longer: most nodes live that long.
 void DrainWarned(const Snapshot& in, const JobState& state, PodSets& pods, DecisionDraft& out) {
   std::vector<const PodFacts*> warned;
   int others = 0;
@@ -134,7 +136,9 @@ void DrainWarned(const Snapshot& in, const JobState& state, PodSets& pods, Decis
   std::size_t may_leave = warned.size() - std::min(warned.size(), needed);
   for (const PodFacts* pod : warned) {
     const Warning& warning = pods.warned.at(pod->uid);
-    const Time end = pod->warned_since.value_or(in.now) + kWarnedGrace;
+    const bool is_last = others == 0 && pod == warned.back() && InView(in, pod->uid);
+    const Time end =
+        pod->warned_since.value_or(in.now) + (is_last ? kLastWarnedGrace : kWarnedGrace);
     if (may_leave > 0) {
       --may_leave;
       Drain(pods, out, pod, warning.reason);
@@ -150,11 +154,19 @@ void DrainWarned(const Snapshot& in, const JobState& state, PodSets& pods, Decis
   }
 }
 
+// A kubelet that rejects a pod does so at once, and where the scheduler sees room on its node it
+// rejects the next one, too. So there is a pause before that one.
+bool IsJustRejected(const PodFacts& pod, Time now) {
+  return pod.rejected && !pod.leaving() &&
+         now < pod.accepted_at.value_or(pod.created) + kRejectedPause;
+}
+
 // Deletes ended pods whose end is in the API server's status, and not only in ours. One that ended
 // with 0 may be the first of all to end, unless it was told to leave.
 void RemoveEnded(const Snapshot& in, DecisionDraft& out) {
   for (const PodFacts& pod : in.pods) {
-    const bool may_stay = pod.phase == PodPhase::kSucceeded && !pod.leaving();
+    const bool may_stay =
+        (pod.phase == PodPhase::kSucceeded && !pod.leaving()) || IsJustRejected(pod, in.now);
     if (pod.ended() && !pod.deleting && !may_stay && IsAccounted(in, pod.uid)) {
       out.deletes.push_back({pod.name, pod.uid, "Replaced"});
     }
@@ -173,6 +185,9 @@ void Grow(const Snapshot& in, const JobState& state, const PodSets& pods, Decisi
     // The job may have finished without our knowing it yet: the pod keeps its place until phase 2
     // has evaluated it.
     if (pod.phase == PodPhase::kSucceeded && !pod.leaving()) ++have;
+    if (!IsJustRejected(pod, in.now)) continue;
+    ++have;
+    out.LookAgainAt(pod.accepted_at.value_or(pod.created) + kRejectedPause);
   }
   const bool replacing =
       !in.job.status.start_time.empty() && (in.view != nullptr || in.pods.size() > have);

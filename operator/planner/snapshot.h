@@ -76,6 +76,7 @@ struct PodFacts {
   std::string reason;        // Evicted, OOMKilled, the one of DisruptionTarget, ...; empty: none
   std::string waiting;       // why it has no node, for people: "Unschedulable: ..."
   bool preparing = false;    // a kubelet has accepted it, and none of its containers has begun
+  bool rejected = false;     // its kubelet has failed it before any of its containers began
   Unstartable unstartable;   // why its containers can't start
   std::string drain_reason;  // annotation ringmaster.dev/drain
   std::optional<Time> drain_since;  // annotation ringmaster.dev/drain-since

@@ -8,6 +8,8 @@
 namespace ringmaster::planner {
 namespace {
 
+// A scheduler says within this time that it has seen a pod.
+constexpr std::chrono::seconds kSchedulerIsSilent{30};
 // A pod's containers may take this long to start before anything is reported.
 constexpr std::chrono::seconds kUsualStart{30};
 // A worker may take this long until init() before anything is reported.
@@ -68,10 +70,17 @@ bool IsNews(const Snapshot& in, const std::string& type, const std::string& reas
 void SetScheduled(const Snapshot& in, const JobState& state, const PodSets& pods,
                   const WaitReasons& why, DecisionDraft& out) {
   std::size_t scheduled = 0;
-  Waiting waiting;
+  Waiting waiting, unseen;
   for (const PodFacts* pod : pods.active) {
-    scheduled += pod->scheduled ? 1 : 0;
-    if (!pod->scheduled && !pod->waiting.empty()) waiting.Add(pod->name, pod->waiting);
+    if (pod->scheduled) {
+      ++scheduled;
+    } else if (!pod->waiting.empty()) {
+      waiting.Add(pod->name, pod->waiting);
+    } else if (in.now < pod->created + kSchedulerIsSilent) {
+      out.LookAgainAt(pod->created + kSchedulerIsSilent);
+    } else {
+      unseen.Add(pod->name, "no scheduler says anything", "is there one of its schedulerName?");
+    }
   }
   const bool all = scheduled >= static_cast<std::size_t>(state.wanted);
   const std::string reason = all                      ? "AllPodsScheduled"
@@ -83,6 +92,7 @@ void SetScheduled(const Snapshot& in, const JobState& state, const PodSets& pods
                                                       : "Unschedulable";
   std::string message = fmt::format("pods with a node: {} of {}", scheduled, state.wanted);
   if (!waiting.empty()) message += "; " + waiting.Text();
+  if (!unseen.empty()) message += "; " + unseen.Text();
   if (!why.for_nodes.empty()) message += "; " + why.for_nodes;
   if (!why.no_nodes.empty()) message += "; " + why.no_nodes;
   if (!why.kept_why.empty()) message += "; " + why.kept_why;

@@ -170,6 +170,21 @@ TEST(StartingTest, PodsThatNoNodeTakesAreAnEventOnce) {
   EXPECT_THAT(Warnings(Plan(world.in)), IsEmpty());
 }
 
+TEST(StartingTest, PodsOfWhichNoSchedulerSaysAnythingAreNamedAfterAWhile) {
+  World world(2);
+  world.Pending(0).Pending(1);
+  for (const int i : {0, 1}) world.Pod(i).created = kNow;
+  Decision out = Plan(world.in);
+  EXPECT_EQ(out.status.Find("Scheduled")->message, "pods with a node: 0 of 2");
+  ASSERT_TRUE(out.look_again);
+  world.in.now += *out.look_again;
+  out = Plan(world.in);
+  EXPECT_EQ(out.status.Find("Scheduled")->reason, "WaitingForPods");
+  EXPECT_EQ(out.status.Find("Scheduled")->message,
+            "pods with a node: 0 of 2; digits-worker-0, digits-worker-1: no scheduler says "
+            "anything: is there one of its schedulerName?");
+}
+
 TEST(StartingTest, AGangThatFindsNoRoomIsAnEventOnce) {
   World world(2);
   world.in.job.spec.elastic_policy.min_replicas = 2;

@@ -256,18 +256,22 @@ void SetRebuilds(const Snapshot& in, DecisionDraft& out) {
   for (const job::Rebuild& rebuild : in.rebuilds) {
     const std::uint64_t last = status.last_rebuild ? status.last_rebuild->epoch : 0;
     if (rebuild.epoch < last) continue;
-    const std::int64_t counted = rebuild.epoch == last ? status.last_rebuild->steps_lost : 0;
-    status.steps_lost += rebuild.steps_lost - counted;
-    if (rebuild.steps_lost > counted) {
+    // Each sidecar tells what it knows of: who knows less takes nothing back.
+    const api::LastRebuild told =
+        rebuild.epoch == last ? *status.last_rebuild : api::LastRebuild{.epoch = rebuild.epoch};
+    const std::int64_t lost = std::max(rebuild.steps_lost, told.steps_lost);
+    status.steps_lost += lost - told.steps_lost;
+    if (lost > told.steps_lost) {
       out.AddEvent(
           true, "StepsLost",
           fmt::format("epoch {} ({}) goes on {} before the newest that a lost worker is known "
                       "to have completed",
                       EpochText(rebuild.epoch), rebuild.reason,
-                      Plural(static_cast<std::size_t>(rebuild.steps_lost), "step")));
+                      Plural(static_cast<std::size_t>(lost), "step")));
     }
-    status.last_rebuild = api::LastRebuild{rebuild.epoch, rebuild.reason,
-                                           job::TotalSeconds(rebuild.seconds), rebuild.steps_lost};
+    status.last_rebuild =
+        api::LastRebuild{rebuild.epoch, rebuild.reason,
+                         std::max(told.seconds, job::TotalSeconds(rebuild.seconds)), lost};
   }
 }
 

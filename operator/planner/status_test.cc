@@ -302,6 +302,25 @@ TEST(FiguresTest, OfAnOlderViewThatComeLateDontCountAgain) {
   EXPECT_EQ(out.status.last_rebuild->epoch, MakeEpoch(1, 3));
 }
 
+// Each counts by itself, and a new operator hears one after the other.
+TEST(FiguresTest, ASidecarThatKnowsOfFewerLostStepsTakesNoneBack) {
+  World world = World::Training(2);
+  const auto tell = [&](std::int64_t steps) {
+    world.in.rebuilds = {{.epoch = MakeEpoch(1, 2), .reason = "PodLost", .steps_lost = steps}};
+    const Decision out = Plan(world.in);
+    world.in.job.status = out.status;
+    return std::count_if(out.events.begin(), out.events.end(),
+                         [](const Event& event) { return event.reason == "StepsLost"; });
+  };
+  EXPECT_EQ(tell(5), 1);
+  EXPECT_EQ(tell(3), 0);
+  EXPECT_EQ(tell(5), 0);
+  EXPECT_EQ(world.in.job.status.steps_lost, 5);
+  EXPECT_EQ(tell(6), 1);
+  EXPECT_EQ(world.in.job.status.steps_lost, 6);
+  EXPECT_EQ(world.in.job.status.last_rebuild->steps_lost, 6);
+}
+
 TEST(FiguresTest, AJobThatRanUnderAnEarlierVersionHasRunSinceItsFirstPodDid) {
   World world = World::Training(2);
   world.in.job.status.running_since.clear();
