@@ -57,7 +57,7 @@ class ElasticSampler(SamplerNames):
         self.shuffle = shuffle
         self.seed = seed
         self._own_total = 0
-        self._at_epoch_end = None  # a weak reference to a method
+        self._at_epoch_end = []  # weak references to methods
         self.last_settled = None  # the Settled of the last step; None: none since the state came
         self._begin_epoch(0)
 
@@ -69,9 +69,11 @@ class ElasticSampler(SamplerNames):
         self._returned = []  # positions before the cursor that are to do again
         self._cursor = 0  # positions from here on were never handed out in a settled step
         self._handed_out = []  # Shares since the last settled step
+        self._forget_settled()
         self._stream = None
         self._length = None  # of the iteration that is under way
         self._recorded = []
+        self._place_of = None  # by index of the dataset: its position, once somebody asks
 
     # ---- The native way
 
@@ -128,21 +130,24 @@ class ElasticSampler(SamplerNames):
         if not cut.window:
             self._end_epoch()
             return False
+        self._forget_settled()
         self._handed_out.append(cut)
         return True
 
     def on_epoch_end(self, method):
-        """Calls it where an epoch ends with batches that no step has settled: it makes the step.
-
-        Only the newest one: an optimizer that was replaced may live on.
+        """Calls method(newest) where an epoch ends with batches that no step has settled: it makes
+        the step. `newest`: it is the last one that was given. An optimizer that was replaced may
+        live on, and makes none.
         """
-        self._at_epoch_end = weakref.WeakMethod(method)
+        self._at_epoch_end.append(weakref.WeakMethod(method))
 
     def _end_epoch(self):
         if self._handed_out:
-            method = self._at_epoch_end() if self._at_epoch_end is not None else None
-            if method is not None:
-                method()
+            self._at_epoch_end = [one for one in self._at_epoch_end if one() is not None]
+            methods = [one() for one in self._at_epoch_end]
+            for method in methods:
+                if method is not None:
+                    method(method is methods[-1])
         if self._handed_out:
             raise RuntimeError(
                 "the epoch has ended with %d batch(es) that no step has settled, of the %d of a "
@@ -162,39 +167,58 @@ class ElasticSampler(SamplerNames):
     def contribution(self):
         """1.0 for each position handed out to this rank since the last settled step, else 0.0.
 
-        Of the same length on every rank; empty if nothing was handed out.
+        Of the same length on every rank; empty if nothing was handed out. What one optimizer has
+        settled stays until the step has ended, or the next batch comes: another one may reduce its
+        gradients of the same samples.
         """
         flags = []
-        for handed in self._handed_out:
+        for handed in self._of_step():
             mine = set(handed.own)
             flags.extend(1.0 if position in mine else 0.0 for position in handed.window)
         return flags
 
     def parts(self):
-        """Of each batch handed out since the last settled step: how much of it is this rank's."""
-        return [len(handed.own) / len(handed.window) for handed in self._handed_out]
+        """Of each batch handed out since the last settled step, or of those that contribution() is
+        of: how much of it is this rank's.
+        """
+        return [len(handed.own) / len(handed.window) for handed in self._of_step()]
+
+    def _of_step(self):
+        if not self._handed_out and self._settled_in is _core.last_step():
+            return self._settled
+        return self._handed_out
+
+    def _forget_settled(self):
+        self._settled = []  # Shares
+        self._settled_in = None  # the step that had ended before
 
     def give_back(self):
         """The step will not be: all that was handed out since the last settled step goes back."""
         self._count_as_done([p for handed in self._handed_out for p in handed.window], set())
         self._handed_out = []
+        self._forget_settled()
 
     def settle(self, sums):
         """Takes the summed contributions of all ranks that took part: samples with a 1 are done.
 
         A sum above 1 means that two ranks took the same sample: the world changed between their
         looks at it, before the step. Such a step is void: nothing counts, all goes back. Returns
-        Settled.
+        Settled. Of samples that were settled already, as by another optimizer, nothing counts again.
         """
-        positions = [position for handed in self._handed_out for position in handed.window]
-        mine = {position for handed in self._handed_out for position in handed.own}
-        if len(sums) != len(positions):
-            raise ValueError("sums: has %d values, must have %d" % (len(sums), len(positions)))
+        shares, again = self._of_step(), not self._handed_out
+        positions = [position for handed in shares for position in handed.window]
+        mine = {position for handed in shares for position in handed.own}
         counts = [round(float(value)) for value in sums]
         void = any(count > 1 for count in counts) or not any(counts)
+        if again and not shares:  # the step has ended meanwhile
+            return Settled([], [], void)
+        if len(sums) != len(positions):
+            raise ValueError("sums: has %d values, must have %d" % (len(sums), len(positions)))
         counted = [] if void else [p for p, count in zip(positions, counts) if count]
+        if again:
+            return Settled([self._order[position] for position in counted], [], void)
         self._count_as_done(positions, set(counted))
-        self._handed_out = []
+        self._settled, self._settled_in, self._handed_out = shares, _core.last_step(), []
         own = [self._order[position] for position in counted if position in mine]
         self._own_total += len(own)
         self.last_settled = Settled([self._order[position] for position in counted], own, void)
@@ -219,8 +243,11 @@ class ElasticSampler(SamplerNames):
             self._begin_epoch(epoch)
 
     def forget_iteration(self):
-        """The training function is entered again, on all ranks: nobody iterates any more."""
+        """The training function is entered again, on all ranks: nobody iterates any more, and what
+        no step has settled goes back.
+        """
         self._stream = self._length = None
+        self.give_back()
 
     def __iter__(self):
         """This rank's samples of what remains; the division is made here, once."""

@@ -55,9 +55,11 @@ class SamplerNames:
             raise ValueError("indices: %r is no sample, allowed is 0 to %d"
                              % (unknown[0], self._count - 1))
         self._stream = self._stream or []
-        wanted = set(indices)
-        self._recorded.extend(position for position, index in enumerate(self._order)
-                              if index in wanted)
+        if self._place_of is None:
+            self._place_of = [0] * self._count
+            for position, index in enumerate(self._order):
+                self._place_of[index] = position
+        self._recorded.extend(sorted({self._place_of[index] for index in indices}))
 
     def reset(self):
         """For Horovod's scripts: what remains is divided anew whenever an iteration begins; until

@@ -264,7 +264,11 @@ class Optimizer:
         self.steps = []
         self._took_part = took_part
         sampler.batches_per_step = 2
-        sampler.on_epoch_end(self.step)
+        sampler.on_epoch_end(self.step_with_the_rest)
+
+    def step_with_the_rest(self, newest):
+        if newest:
+            self.step()
 
     def step(self):
         sums = self.sampler.contribution()
@@ -285,6 +289,37 @@ def test_ABatchThatIsLeftAtAnEpochsEndIsAStepOfItsOwn(monkeypatch, stream):
     assert [len(counted) for counted in optimizer.steps] == [20, 20, 10]
     assert sorted(sum(optimizer.steps, [])) == list(range(50))
     assert (sampler.epoch, sampler.done) == (1, 50)
+
+
+def test_SeveralOptimizersReduceTheSameSamplesWhichCountOnce(monkeypatch):
+    monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 2, 1))
+    monkeypatch.setattr(_core, "enter", lambda: None)
+    steps = [object()]
+    monkeypatch.setattr(_core, "last_step", lambda: steps[-1])
+    sampler = ElasticSampler(10, shuffle=False)
+    batches = iter(sampler.batches(4))
+    for number in range(2):
+        next(batches)
+        flags, parts = sampler.contribution(), sampler.parts()
+        assert (flags, parts) == ([1.0, 1.0, 0.0, 0.0], [0.5])
+        assert sampler.settle([1.0] * 4).own == [4 * number, 4 * number + 1]
+        assert (sampler.contribution(), sampler.parts()) == (flags, parts)
+        again = sampler.settle([1.0, 1.0, 0.0, 0.0])  # the other rank has died meanwhile
+        assert (again.own, again.void, sampler.done) == ([], False, 2 * number + 2)
+        assert sampler.settle([1.0, 2.0, 1.0, 1.0]).void
+        assert sampler.remaining == 10 - 4 * (number + 1)
+    steps.append(object())
+    assert sampler.contribution() == [], "a joiner knows nothing of them"
+    assert not sampler.settle([1.0, 1.0]).void, "what was on its way when the step ended"
+
+
+def test_WhatWasHandedOutComesAgainWhereTheFunctionIsEnteredAgain(monkeypatch):
+    monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 1, 1))
+    monkeypatch.setattr(_core, "enter", lambda: None)
+    sampler = ElasticSampler(10, shuffle=False)
+    assert next(iter(sampler.batches(4))) == [0, 1, 2, 3]
+    sampler.forget_iteration()
+    assert next(iter(sampler.batches(4))) == [0, 1, 2, 3]
 
 
 def test_OnlyTheNewestOptimizerMakesTheStepAtAnEpochsEnd(monkeypatch):

@@ -63,6 +63,10 @@ def test_AStateThatCannotBePickledIsTheErrorOfTheJoinerAlone(job, tmp_path):
     assert says in log_of(one, 1, 2), one.logs()
 
 
+def test_SeveralOptimizersHaveTheMeanOverTheSameSamples(passes):
+    passes("two_optimizers_of_one_sampler.py", 2)
+
+
 def test_AnInterruptThatFallsIntoTheSaveForAJoinerIsRaisedAtTheEndOfTheStep(job):
     one = job("interrupted_save.py", 2, spares=[1])
     one.wait_world([0, 1], step=3)

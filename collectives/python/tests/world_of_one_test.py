@@ -341,6 +341,40 @@ def test_AnUnknownRootIsNamed(world):
         rm.broadcast(torch.ones(1), 7)
 
 
+def test_ATensorOfWhichElementsAreOneInMemoryGetsNoResult(world):
+    expanded = torch.ones(1).expand(3)
+    assert rm.allreduce(expanded, name="read").tolist() == [1.0] * 3
+    for call in (lambda: rm.broadcast_(expanded, 0), lambda: rm.allreduce_(expanded),
+                 lambda: rm.grouped_allreduce_([torch.ones(1), expanded])):
+        with pytest.raises(ValueError, match="tensor: is expanded"):
+            call()
+
+
+def test_AnOptimizerThatIsDroppedKeepsNothing(world):
+    def trial():
+        model = torch.nn.Linear(10, 10)
+        optimizer = rm.DistributedOptimizer(torch.optim.Adam(model.parameters()))
+        optimizer.zero_grad()
+        model(torch.ones(1, 10)).sum().backward()
+        optimizer.step()
+        return [weakref.ref(optimizer), weakref.ref(model.weight)]
+
+    references = [reference for _ in range(3) for reference in trial()]
+    gc.collect()
+    assert [reference() for reference in references] == [None] * 6
+    _core.load_state(_core.save_state())
+
+
+def test_ACellThatWasInterruptedAfterItsBackwardPassCanBeRunAgain(world):
+    model = torch.nn.Linear(1, 1, bias=False)
+    optimizer = rm.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0))
+    for value in (1.0, 2.0):
+        optimizer.zero_grad()
+        model(torch.full((1, 1), value)).sum().backward()
+    optimizer.step()
+    assert model.weight.grad.item() == 2.0
+
+
 def test_HandlesThatAreDroppedKeepNothing(world):
     from ringmaster.torch import handles
     for _ in range(3):

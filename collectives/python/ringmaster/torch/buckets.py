@@ -7,8 +7,12 @@ A bucket is filled from the gradients, sent, received, and put back into the gra
 import torch
 
 from ringmaster.reductions import Sum
+from ringmaster.torch.compression import FP16Compressor, NoneCompressor
 from ringmaster.torch.handles import synchronize
 from ringmaster.torch.starting import start_allgathers, start_allreduce
+
+# Compressions from which a contribution comes back as it was.
+_KEEPS_SMALL_NUMBERS = (NoneCompressor, FP16Compressor)
 
 
 class DenseBucket:
@@ -45,13 +49,21 @@ class DenseBucket:
                 gradient = gradient.to_dense() if gradient.is_sparse else gradient
                 torch.mul(gradient.reshape(-1), weight, out=part)
             at += parameter.numel()
-        packed[at:] = torch.tensor(contribution, dtype=dtype)
-        self._data, self._context = compression.compress(packed)
+        flags = torch.tensor(contribution, dtype=dtype)
+        self._shape = None
+        if compression in _KEEPS_SMALL_NUMBERS:
+            packed[at:] = flags
+            self._data, self._context = compression.compress(packed)
+            return
+        # One of the script's own may do anything to numbers: it sees gradients alone.
+        compressed, self._context = compression.compress(packed[:at])
+        self._shape = compressed.shape
+        self._data = torch.cat([compressed.reshape(-1), flags.to(compressed)])
 
     def travels_as_half(self, compression):
         """Whether what is added up are float16s."""
         dtype = self.parameters[0].dtype
-        return compression.compress(torch.empty(0, dtype=dtype))[0].dtype == torch.float16
+        return compression.compress(torch.ones(1, dtype=dtype))[0].dtype == torch.float16
 
     def send(self):
         self.handle = start_allreduce(self._data, self._data, self.name, Sum, self._process_set,
@@ -60,8 +72,13 @@ class DenseBucket:
     def receive(self, compression):
         """Waits; returns the summed contribution as a list."""
         handle, self.handle = self.handle, None
-        self._result = compression.decompress(synchronize(handle), self._context)
-        return self._result[self._elements:].tolist()
+        received = synchronize(handle)
+        if self._shape is None:
+            self._result = compression.decompress(received, self._context)
+            return self._result[self._elements:].tolist()
+        compressed = received[:self._shape.numel()].reshape(self._shape)
+        self._result = compression.decompress(compressed, self._context).reshape(-1)
+        return received[self._shape.numel():].tolist()
 
     def scatter(self, divisor):
         """Puts the result into the gradients."""

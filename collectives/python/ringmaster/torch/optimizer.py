@@ -82,11 +82,14 @@ class _Distributed(GivesState, KeepsOriginal):
             sampler.on_epoch_end(self._step_with_the_rest)
             self._weigh_passes()
 
-    def _step_with_the_rest(self):
+    def _step_with_the_rest(self, newest):
         """The epoch has ended before backward_passes_per_step passes were made.
 
-        All ranks come here, also one whose shares were empty and that has made no pass.
+        All ranks come here, also one whose shares were empty and that has made no pass. Of several
+        optimizers those that take turns do, beside the newest one.
         """
+        if not newest and (self._ender is None or not self._ender.takes_turns):
+            return
         self.step()
         self.zero_grad()
 
@@ -123,11 +126,12 @@ class _Distributed(GivesState, KeepsOriginal):
         for other in list(_hooking):
             other.let_go(parameter)
         if hasattr(parameter, "register_post_accumulate_grad_hook"):
-            hook = parameter.register_post_accumulate_grad_hook(self._gradient_ready)
+            hook = parameter.register_post_accumulate_grad_hook(
+                _weakly(self._gradient_ready, parameter))
             self._hooks[parameter] = hook, None
             return
         accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-        hook = accumulator.register_hook(lambda *_: self._gradient_ready(parameter))
+        hook = accumulator.register_hook(_weakly(self._gradient_ready, parameter))
         self._hooks[parameter] = hook, accumulator
 
     def let_go(self, parameter):
@@ -216,7 +220,7 @@ class _Distributed(GivesState, KeepsOriginal):
         late = _core.is_joining()
         if late:  # these gradients are of parameters from before the state came: they don't count
             _core.enter()
-        handed_out = self._sampler.contribution() if self._sampler else []
+        handed_out = self._sampler.contribution() if self._sampler is not None else []
         self._weighs_samples = bool(handed_out)
         if handed_out:
             self._contribution = (self._pass_weights.of_step(self._sampler.parts()), handed_out)
@@ -260,6 +264,11 @@ class _Distributed(GivesState, KeepsOriginal):
 
     def _give_up(self):
         """After an error: no handle may stay, the samples go back, the next step begins clean."""
+        self._forget_reductions()
+        if self._sampler is not None:
+            self._sampler.give_back()
+
+    def _forget_reductions(self):
         for bucket in self._buckets:
             if bucket.handle is not None:
                 with contextlib.suppress(Exception):
@@ -268,8 +277,13 @@ class _Distributed(GivesState, KeepsOriginal):
             bucket.reset()
         self._forget_gradients()
         self._synchronized = False
-        if self._sampler is not None:
-            self._sampler.give_back()
+
+    def load_state_dict(self, state_dict):
+        """As Horovod's, it also gives up what backward passes have begun: a script that goes back
+        to an earlier state makes no step of it.
+        """
+        super().load_state_dict(state_dict)
+        self._forget_reductions()
 
     def begin_anew(self):
         """What a part of a step has added up is void: a joiner has added up nothing, and the batches
@@ -289,7 +303,7 @@ class _Distributed(GivesState, KeepsOriginal):
     def _settle(self, sums):
         """What to divide by. Tells the sampler which samples are in."""
         self._void = False
-        if self._sampler is not None and self._sampler.contribution():
+        if self._weighs_samples:
             self._void = self._sampler.settle(sums).void
             total = sum(sums) / len(sums)
         else:
@@ -326,6 +340,8 @@ class _Distributed(GivesState, KeepsOriginal):
         return loss
 
     def zero_grad(self, *args, **kwargs):
+        if any(missing == 0 for missing in self._delay.values()) and _core.size() == 1:
+            self._forget_reductions()  # a cell of a notebook was interrupted, say
         if any(missing == 0 for missing in self._delay.values()):
             raise AssertionError("optimizer.zero_grad() was called after loss.backward() but "
                                  "before optimizer.step() or optimizer.synchronize()")
@@ -333,6 +349,20 @@ class _Distributed(GivesState, KeepsOriginal):
         self._hook_all()
         _core.enter()  # a joiner of a plain script gets its parameters here, before it uses them
         return super().zero_grad(*args, **kwargs)
+
+
+def _weakly(method, parameter):
+    """A hook of the parameter, which lives no longer than the optimizer: what is in a parameter's
+    hooks is not freed by the garbage collector.
+    """
+    reference, known = weakref.WeakMethod(method), weakref.ref(parameter)
+
+    def tell(*_):
+        gradient_ready, of = reference(), known()
+        if gradient_ready is not None and of is not None:
+            gradient_ready(of)
+
+    return tell
 
 
 # `prefix`: of the names of what is sent.

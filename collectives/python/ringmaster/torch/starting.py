@@ -11,8 +11,8 @@ import torch
 from ringmaster import _in_flight, _library
 from ringmaster.process_sets import global_process_set
 from ringmaster.torch import devices
-from ringmaster.torch.tensors import (described, dtype_of, dtype_of_rows, like, packed, put_back,
-                                      request, requests)
+from ringmaster.torch.tensors import (check_writable, described, dtype_of, dtype_of_rows, like,
+                                      packed, put_back, request, requests)
 
 
 def start_allreduce(source, target, name, op, process_set=global_process_set, prescale=1.0,
@@ -36,6 +36,8 @@ def start_allreduce(source, target, name, op, process_set=global_process_set, pr
 
 def start_allreduces(tensors, names, op, prescale, postscale, process_set, in_place=False):
     dtypes = [dtype_of(tensor) for tensor in tensors]  # nothing is sent if one of them is wrong
+    for tensor in tensors if in_place else []:
+        check_writable(tensor)
     sources = [packed(tensor) for tensor in tensors]
     targets = sources if in_place else [like(source) for source in sources]
 
@@ -94,6 +96,7 @@ def start_alltoall(tensor, splits, name, process_set):
 def start_broadcast(tensor, root, name, process_set=global_process_set):
     """In place, from a worker as _core.worker_at() names it."""
     dtype = dtype_of(tensor)
+    check_writable(tensor)
     data = packed(tensor)
     wanted = request(_library.BROADCAST, name, data, dtype, process_set, output=data.data_ptr(),
                      root=root.encode())

@@ -1,10 +1,14 @@
 """What a DistributedOptimizer gives joiners by itself: parameters and its own state."""
 
+import weakref
+
 from ringmaster import _core, elastic
 from ringmaster.torch.devices import to_host
 from ringmaster.torch.optimizer_options import parameters_of
 
-_givers = {}  # optimizers, by the name of what they give
+# Weak references to optimizers, by the name of what they give. The name of one that is no more
+# stays taken: when it goes differs between ranks.
+_givers = {}
 
 
 class GivesState:
@@ -35,16 +39,24 @@ class GivesState:
         if self._state_name is None or self._is_in_a_state or self._state_name in _givers:
             return
 
+        reference = weakref.ref(self)
+
         def save():
-            parameters = [p.data for p in parameters_of(self)]
-            return to_host([parameters, self.state_dict()])
+            optimizer = reference()
+            if optimizer is None:
+                return None
+            parameters = [p.data for p in parameters_of(optimizer)]
+            return to_host([parameters, optimizer.state_dict()])
 
         def load(saved):
-            for parameter, data in zip(parameters_of(self), saved[0]):
+            optimizer = reference()
+            if optimizer is None or saved is None:
+                return
+            for parameter, data in zip(parameters_of(optimizer), saved[0]):
                 parameter.data.copy_(data)
-            self.load_state_dict(saved[1])
+            optimizer.load_state_dict(saved[1])
 
-        _givers[self._state_name] = self
+        _givers[self._state_name] = reference
         _core.register_state(self._state_name, save, load, sufficient=False)
 
     def _refuse_if_kept(self):
@@ -71,7 +83,8 @@ class GivesState:
         if state is None:
             return
         self._is_in_a_state = True
-        if self._state_name and _givers.get(self._state_name) is self:
+        giver = _givers.get(self._state_name)
+        if giver is not None and giver() is self:
             del _givers[self._state_name]
             _core.unregister_state(self._state_name)
 

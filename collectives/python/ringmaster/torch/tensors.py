@@ -50,6 +50,13 @@ def packed(tensor):
     return data.contiguous()
 
 
+def check_writable(tensor):
+    """Of a tensor that gets a result: ValueError if several of its elements are one in memory."""
+    if any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride())):
+        raise ValueError("tensor: is expanded, so that several of its elements are one in memory; "
+                         "it gets a result, so it must be a tensor of its own: tensor.clone()")
+
+
 def like(tensor):
     """Room for a result of the tensor's shape. (empty_like would keep its strides.)"""
     return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)

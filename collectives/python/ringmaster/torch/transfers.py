@@ -10,7 +10,7 @@ import threading
 
 from ringmaster import _core, _in_flight, _library
 from ringmaster.process_sets import global_process_set
-from ringmaster.torch.tensors import dtype_of, packed, put_back, request
+from ringmaster.torch.tensors import check_writable, dtype_of, packed, put_back, request
 
 # After so many the first name comes again. So many may be under way in one direction with one tag.
 NAMES = 120
@@ -54,6 +54,7 @@ def start_send(tensor, receiver, tag, process_set=global_process_set, space=""):
 def start_recv(tensor, sender, tag, process_set=global_process_set, space=""):
     """Into `tensor`, which is the result."""
     dtype = dtype_of(tensor)
+    check_writable(tensor)
     data = packed(tensor)
     wanted = request(_library.RECEIVE, b"", data.reshape(-1), dtype, process_set,
                      output=data.data_ptr(), root=sender.encode())

@@ -132,6 +132,7 @@ class _Mean:
 
     def _contribution(self):
         flags = self._sampler.contribution() if self._sampler is not None else []
+        self._weighs_samples = bool(flags)
         if not flags:
             return 1.0, presence.flags(_core.step_view().rank)
         return self._pass_weights.of_step(self._sampler.parts()), flags
@@ -151,7 +152,7 @@ class _Mean:
 
     def _settle(self, sums):
         """What to divide by; 0: the step doesn't count."""
-        if self._sampler is not None and self._sampler.contribution():
+        if self._weighs_samples:
             return 0.0 if self._sampler.settle(sums).void else sum(sums) / len(sums)
         return presence.count(sums)
 
