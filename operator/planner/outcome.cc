@@ -209,6 +209,16 @@ bool IsLostAtTheEnd(const Snapshot& in, DecisionDraft& out, const PodFacts& pod)
   return false;
 }
 
+// Nobody trains any more, and nobody could say that all ranks had agreed to end: the last view may
+// be newer than the one that is known here. A pod that was not told to leave ends with 0 when its
+// ranks have done all.
+bool AllEndedWithZero(const Snapshot& in) {
+  const auto stays = [](const PodFacts& pod) { return !pod.leaving(); };
+  const auto succeeded = [](const PodFacts& pod) { return pod.phase == PodPhase::kSucceeded; };
+  return std::all_of(in.pods.begin(), in.pods.end(), succeeded) &&
+         std::any_of(in.pods.begin(), in.pods.end(), stays);
+}
+
 // The pods that decide about success are those of the last view.
 void EvaluateSuccess(const Snapshot& in, JobState& state, DecisionDraft& out) {
   std::size_t succeeded = 0, killed = 0, others = 0;
@@ -229,7 +239,9 @@ void EvaluateSuccess(const Snapshot& in, JobState& state, DecisionDraft& out) {
       ++killed;  // after the training: a failure of its own would have failed the job
     }
   }
-  if (others > 0 || succeeded + killed == 0) return;
+  if (others > 0) return;
+  if (succeeded + killed == 0 && AllEndedWithZero(in)) succeeded = in.pods.size();
+  if (succeeded + killed == 0) return;
   state.outcome = {
       .succeeded = true, .reason = "AllRanksDone", .message = HowAllEnded(succeeded, killed)};
 }

@@ -336,6 +336,25 @@ TEST(SuccessTest, APodOnANodeThatWasLostAfterTheAgreementIsNotWaitedForForEver) 
   EXPECT_TRUE(Plan(world.in).status.Is("Succeeded"));
 }
 
+// The operator was away, and heard neither of the view in which the others joined again nor of its
+// end.
+TEST(SuccessTest, WhereAllPodsHaveEndedWithZeroNobodyStillTrains) {
+  World world = World::Training(3);
+  world.Members(3, {0});
+  world.Pod(0).drain_reason = "Requested";
+  world.Pod(0).drain_since = kNow;
+  for (const int i : {1, 2}) world.End(i, PodPhase::kSucceeded, 0);
+  EXPECT_FALSE(Plan(world.in).status.Is("Succeeded"));
+  World failed = world, told = world;
+  world.End(0, PodPhase::kSucceeded, 0);
+  EXPECT_TRUE(Plan(world.in).status.Is("Succeeded"));
+  failed.End(0, PodPhase::kFailed, 1);
+  EXPECT_FALSE(Plan(failed.in).status.Is("Succeeded"));
+  for (const int i : {0, 1, 2})
+    told.End(i, PodPhase::kSucceeded, 0).Pod(i).drain_reason = "Requested";
+  EXPECT_FALSE(Plan(told.in).status.Is("Succeeded")) << "all were told to leave";
+}
+
 TEST(SuccessTest, ADrainedPodThatEndsWithZeroEndsNothing) {
   World world = World::Training(3);
   world.Pod(2).drain_reason = "Requested";
