@@ -190,8 +190,8 @@ TEST_P(PodGroupControllerTest, WhereOneIsRefusedTheJobKeepsItsPlaceInOurLineAndT
   ASSERT_TRUE(Eventually([&] { return WaitsForRoom(); }));
   // Each of these looks falls into such a pause.
   for (int seconds = 100; seconds < 110; ++seconds) {
-    Change({{"runPolicy", {{"ttlSecondsAfterFinished", seconds}}}});
     const auto generation = Status().observed_generation;
+    Change({{"runPolicy", {{"ttlSecondsAfterFinished", seconds}}}});
     ASSERT_TRUE(Eventually([&] { return Status().observed_generation > generation; }));
     EXPECT_TRUE(WaitsForRoom());
   }

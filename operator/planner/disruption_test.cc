@@ -284,11 +284,11 @@ TEST(EarlyWarningTest, TheLastPodThatHasTheStateWaitsForAReplacementForLonger) {
   world.Pending(3).Pending(4).Pending(5);
   world.in.now += kWarnedGrace;
   Decision out = Plan(world.in);
-  EXPECT_THAT(Drained(out), ElementsAre("digits-worker-1", "digits-worker-2"));
+  EXPECT_THAT(Drained(out), ElementsAre("digits-worker-2", "digits-worker-1"));
   ASSERT_TRUE(out.look_again);
   world.in.now += kLastWarnedGrace - kWarnedGrace;
   EXPECT_THAT(Drained(Plan(world.in)),
-              ElementsAre("digits-worker-0", "digits-worker-1", "digits-worker-2"));
+              ElementsAre("digits-worker-2", "digits-worker-1", "digits-worker-0"));
 }
 
 TEST(InSpiteOfTest, OnlyTheTaintThatThePodToleratesLetsItIn) {

@@ -77,7 +77,7 @@ Decision Plan(const Snapshot& snapshot) {
   state.gives_all = GivesAll(in, out);
   state.outdated = IsOutdated(in);
   state.suspended = in.job.Suspended() || state.outdated || state.queued || state.gives_all ||
-                    (in.job.status.Is("Suspended") && PodsStillEnd(in, out));
+                    (!JobHasEnded(in) && in.job.status.Is("Suspended") && PodsStillEnd(in, out));
   PodSets pods(in);
   WaitReasons why;
   Stall stall;

@@ -464,6 +464,21 @@ TEST(PlannerTest, PodsThatHaveLeftBeforeTheyCouldBeDeletedAreNoSuccess) {
   }
 }
 
+TEST(PlannerTest, AJobThatHasEndedIsNotSuspendedForEverByThePodsThatItKeeps) {
+  World world = World::Training(2);
+  world.in.job.spec.run_policy.clean_pod_policy = api::CleanPodPolicy::kNone;
+  for (const int i : {0, 1}) world.Sidecar(i).finished_epoch = world.in.view->epoch;
+  world.End(0, PodPhase::kSucceeded, 0).End(1, PodPhase::kSucceeded, 0).Settle();
+  ASSERT_TRUE(world.in.job.status.Is("Succeeded"));
+  world.in.sidecars.clear();
+  world.in.job.spec.run_policy.suspend = true;
+  world.Settle();
+  world.in.job.spec.run_policy.suspend = false;
+  world.Settle();
+  EXPECT_FALSE(world.in.job.status.Is("Suspended"));
+  EXPECT_TRUE(world.in.job.status.Is("Succeeded"));
+}
+
 TEST(PlannerTest, RanksThatHadAgreedToEndBeforeTheJobWasSuspendedHaveSucceeded) {
   World world = World::Training(2);
   world.in.job.spec.run_policy.suspend = true;

@@ -242,6 +242,12 @@ class ElasticSampler(SamplerNames):
         if epoch != self._epoch or self._stream is not None:
             self._begin_epoch(epoch)
 
+    def begin_next_epoch(self):
+        """Where the last samples have been settled. Other optimizers may still reduce theirs."""
+        settled = self._settled, self._settled_in
+        self.set_epoch(self._epoch + 1)
+        self._settled, self._settled_in = settled
+
     def forget_iteration(self):
         """The training function is entered again, on all ranks: nobody iterates any more, and what
         no step has settled goes back.

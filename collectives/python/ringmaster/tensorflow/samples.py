@@ -157,7 +157,7 @@ class SampleMean:
         settled = self._sampler.settle(counts)
         if not self._sampler.remaining:
             # Now and on all ranks, so that nobody enters an epoch again of which nothing is left.
-            self._sampler.set_epoch(self._sampler.epoch + 1)
+            self._sampler.begin_next_epoch()
         counted = len(settled.counted)  # none: the step is void
         return [numpy.float32(len(counts) / counted if counted else 0)]
 

@@ -283,14 +283,23 @@ class _Distributed(GivesState, KeepsOriginal):
         to an earlier state makes no step of it.
         """
         super().load_state_dict(state_dict)
+        # A joiner loads the others' state, perhaps within its first synchronize().
+        if not _core.is_initialized() or _core.is_joining() or not self._is_under_way():
+            return
         self._forget_reductions()
+        if self._sampler is not None:
+            self._sampler.give_back()
+
+    def _is_under_way(self):
+        """Gradients have come that no step has used."""
+        return self._contribution is not None or \
+            any(missing != self._backward_passes for missing in self._delay.values())
 
     def begin_anew(self):
         """What a part of a step has added up is void: a joiner has added up nothing, and the batches
         come again or not, as the training function will have it.
         """
-        if self._contribution is not None or \
-                any(missing != self._backward_passes for missing in self._delay.values()):
+        if self._is_under_way():
             self._give_up()
             super().zero_grad()
 
