@@ -63,6 +63,7 @@ class ChildObjects {
   kube::Result<void> KeepObject(const api::HorovodJob& job, const kube::Resource& resource,
                                 runtime::Informer* cache, const kube::Json& wanted);
   kube::Result<void> KeepSecret(const api::HorovodJob& job);
+  kube::Result<void> KeepPodGroup(const api::HorovodJob& job);
   // `found` is the existing Secret; null if there is none.
   kube::Result<void> WriteSecret(const api::HorovodJob& job, const nlohmann::json& found);
 
@@ -70,8 +71,6 @@ class ChildObjects {
   const ChildObjectOptions options_;
   runtime::Informer services_, budgets_, policies_;
   std::unique_ptr<runtime::Informer> pod_groups_;  // null: PodGroups are not used
-  kube::Result<void> KeepPodGroup(const api::HorovodJob& job);
-
   mutable sync::Mutex mu_;
   // When a job's Secret was last found good, by job uid.
   std::map<std::string, std::chrono::steady_clock::time_point> secret_seen_ GUARDED_BY(mu_);

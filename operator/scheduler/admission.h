@@ -70,8 +70,8 @@ class Admission {
   // A job waits, and something has changed since the last pass.
   bool IsPassDue() const;
   // At this time a pass is due even if nothing has changed: a pod that was expected to leave has
-  // not gone, a job has lacked room for long enough to call for nodes, or the scheduler has refused
-  // somebody's pod for long enough.
+  // not gone, a job has lacked room for long enough to call for nodes, or a pod has
+  // kept its place in vain for long enough.
   std::optional<Moment> look_again() const;
   void LookAgain() { trigger_.Ask(); }
   // Decides for all waiting jobs; returns the jobs whose answer has changed.

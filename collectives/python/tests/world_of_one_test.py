@@ -375,6 +375,23 @@ def test_ACellThatWasInterruptedAfterItsBackwardPassCanBeRunAgain(world):
     assert model.weight.grad.item() == 2.0
 
 
+def test_AStateThatIsLoadedAfterABackwardPassGivesTheBatchBack(world):
+    model = torch.nn.Linear(1, 1, bias=False)
+    sampler = rm.elastic.ElasticSampler(4, shuffle=False)
+    optimizer = rm.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0),
+                                        sampler=sampler)
+    saved, seen = optimizer.state_dict(), []
+    for indices in sampler.batches(2):
+        seen.append(indices)
+        optimizer.zero_grad()
+        model(torch.ones(len(indices), 1)).mean().backward()
+        if len(seen) == 1:
+            optimizer.load_state_dict(saved)
+        else:
+            optimizer.step()
+    assert seen == [[0, 1], [0, 1], [2, 3]]
+
+
 def test_HandlesThatAreDroppedKeepNothing(world):
     from ringmaster.torch import handles
     for _ in range(3):

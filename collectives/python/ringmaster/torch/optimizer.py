@@ -349,9 +349,10 @@ class _Distributed(GivesState, KeepsOriginal):
         return loss
 
     def zero_grad(self, *args, **kwargs):
-        if any(missing == 0 for missing in self._delay.values()) and _core.size() == 1:
+        complete = any(missing == 0 for missing in self._delay.values())
+        if complete and _core.size() == 1:
             self._forget_reductions()  # a cell of a notebook was interrupted, say
-        if any(missing == 0 for missing in self._delay.values()):
+        elif complete:
             raise AssertionError("optimizer.zero_grad() was called after loss.backward() but "
                                  "before optimizer.step() or optimizer.synchronize()")
         self._give_state()
