@@ -33,7 +33,7 @@ function(rm_python_test name)
   endforeach()
   rm_find_python()
   if(RINGMASTER_PYTHON)
-    add_test(NAME ${name} COMMAND ${RINGMASTER_PYTHON} -m pytest -q -rs -p no:cacheprovider
+    add_test(NAME ${name} COMMAND ${RINGMASTER_PYTHON} -m pytest -q -rfEs -p no:cacheprovider
              ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_DIRECTORY} ${ignore})
   else()
     add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E cat

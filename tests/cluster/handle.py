@@ -14,7 +14,7 @@ from waiting import until  # noqa: E402
 PROGRAM = HERE / "cluster"
 REQUIRED = os.environ.get("REQUIRE_CLUSTER") == "1"
 IMAGE = "docker.io/library/debian:bookworm-slim"
-PATIENCE = 120.0  # two cores may be shared with much else; nothing is asserted about time
+PATIENCE = 240.0  # two cores may be shared with much else; nothing is asserted about time
 
 
 def cannot(reason):

@@ -18,8 +18,8 @@ from waiting import until  # noqa: E402
 BIN = pathlib.Path(os.environ.get("RINGMASTER_BIN", REPOSITORY / "build/release/bin"))
 SANDBOXED = os.environ.get("RINGMASTER_SANDBOX") == "1"
 WORKER = BIN / "elastic_worker"
-# Generous: two cores are shared with whatever else the machine does. Nothing is asserted about time.
-PATIENCE = 90.0
+# Far above what anything takes on a quiet machine: five other tests run beside it, and machines differ. Nothing is asserted about time.
+PATIENCE = 240.0
 LINEAGE = 1 << 40  # of an epoch
 
 

@@ -285,24 +285,21 @@ class FakeCuda : public CudaApi {
   }
   CudaResult EventCreate(void** event) override {
     std::lock_guard lock(cluster_->mu_);
-    auto made = std::make_unique<FakeEvent>();
+    const auto made = std::make_shared<FakeEvent>();
     made->device = process_->UseCurrent();
-    *event = process_->events_.insert(std::move(made)).first->get();
+    process_->events_[made.get()] = made;
+    *event = made.get();
     return kCudaSuccess;
   }
   CudaResult EventDestroy(void* event) override {
     std::lock_guard lock(cluster_->mu_);
     (void)process_->UseCurrent();
-    auto& events = process_->events_;
-    const auto found = std::find_if(events.begin(), events.end(),
-                                    [event](const auto& one) { return one.get() == event; });
-    if (found == events.end()) return kInvalidValue;
-    events.erase(found);
-    return kCudaSuccess;
+    return process_->events_.erase(event) == 1 ? kCudaSuccess : kInvalidValue;
   }
   CudaResult EventRecord(void* event, void* stream) override {
     std::lock_guard lock(cluster_->mu_);
-    auto* const of = static_cast<FakeEvent*>(event);
+    const auto of = FindEvent(event, "recorded");
+    if (of == nullptr) return kInvalidHandle;
     if (of->device != static_cast<FakeStream*>(stream)->device) {
       cluster_->Blame("an event is recorded on a stream of another device");
       return kInvalidHandle;
@@ -315,7 +312,8 @@ class FakeCuda : public CudaApi {
     {
       std::lock_guard lock(cluster_->mu_);
       if (process_->SpoilsCapture("cudaEventQuery")) return kCaptureUnsupported;
-      const auto* of = static_cast<FakeEvent*>(event);
+      const auto of = FindEvent(event, "asked for");
+      if (of == nullptr) return kInvalidHandle;
       if (of->reached == of->recorded) return kCudaSuccess;
     }
     if (process_->on_not_ready) process_->on_not_ready();
@@ -346,6 +344,13 @@ class FakeCuda : public CudaApi {
   }
 
  private:
+  // Null: it was destroyed, which is counted as misuse.
+  std::shared_ptr<FakeEvent> FindEvent(const void* event, const char* how) {
+    const auto found = process_->events_.find(event);
+    if (found != process_->events_.end()) return found->second;
+    cluster_->Blame(std::string("an event is ") + how + " after its end");
+    return nullptr;
+  }
   void Push(void* stream, std::function<void(std::unique_lock<std::mutex>*)> task) {
     static_cast<FakeStream*>(stream)->tasks.push_back(std::move(task));
     cluster_->changed_.notify_all();

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 
-DEADLINE = 90.0  # of a wait; far above what any takes, the machine may be busy
+DEADLINE = 240.0  # of a wait; far above what any takes, the machine may be busy
 LINEAGE = 1 << 40
 
 

@@ -19,7 +19,7 @@ TEMPLATE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "template.py
 # Read by the interpreter, the loader or a framework when it starts: workers that differ in one of
 # these have different templates.
 READ_AT_START = ("LD_", "PYTHON", "OMP_", "MKL_", "KMP_", "TORCH_", "CUDA_", "TF_", "KERAS_")
-DEADLINE = 120
+DEADLINE = 240
 
 
 class Templates:

@@ -15,7 +15,7 @@ from ringmaster.process_sets import global_process_set
 from ringmaster.reductions import Adasum, choose_op
 from ringmaster.torch import devices
 from ringmaster.torch.handles import Handle
-from ringmaster.torch.tensors import dtype_of, request
+from ringmaster.torch.tensors import dtype_of, request_at_any_time
 
 
 class PreparedAllreduce:
@@ -93,10 +93,10 @@ class PreparedAllreduce:
         count = len(self._tensors)
         requests = (Request * count)()
         for index, tensor in enumerate(self._kept):
-            made = request(_library.ALLREDUCE, None, tensor, dtype_of(tensor), self._process_set,
-                           output=tensor.data_ptr(), **self._scaled)
-            made.ready_event = None  # given with each start()
-            requests[index] = made
+            # The moment at which their values are there is given with each start().
+            requests[index] = request_at_any_time(
+                _library.ALLREDUCE, None, tensor, dtype_of(tensor), self._process_set,
+                output=tensor.data_ptr(), **self._scaled)
         group = c_uint64()
         _core.call("rm_prepare", name, requests, count, byref(group))
         _core.library().rm_free_group(self._group)

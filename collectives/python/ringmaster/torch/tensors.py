@@ -69,12 +69,17 @@ def put_back(data, tensor):
     return tensor
 
 
-def request(kind, name, tensor, dtype, process_set, **fields):
-    """To be made when all memory that it names is there: on a GPU it remembers the moment."""
+def request_at_any_time(kind, name, tensor, dtype, process_set, **fields):
+    """A request that names the tensor's memory, and not when its values are there."""
     shape = described(tuple(tensor.shape), dtype)
-    made = Request(kind, name, input=tensor.data_ptr(), shape=shape.shape,
+    return Request(kind, name, input=tensor.data_ptr(), shape=shape.shape,
                    dimensions=shape.dimensions, dtype=dtype, process_set=process_set.number(),
                    device=devices.number_of(tensor), **fields)
+
+
+def request(kind, name, tensor, dtype, process_set, **fields):
+    """To be made when all memory that it names is there: on a GPU it remembers the moment."""
+    made = request_at_any_time(kind, name, tensor, dtype, process_set, **fields)
     if made.device:
         made.event = devices.event_now(tensor)  # lives as long as the request
         made.ready_event = made.event.cuda_event

@@ -53,12 +53,14 @@ def test_groups_and_sets():
 
 def test_a_prepared_group():
     tensors = [on_gpu([1.0, 2.0]), on_gpu(3.0), on_gpu([[4.0]])]
+    before = fake_cuda.Event.recorded
     with rm.prepare_grouped_allreduce(tensors, "prepared", op=rm.Sum) as group:
         for turn in range(3):
             results = group.run()
             assert all(a is b and is_on_gpu(a) for a, b in zip(results, tensors))
             assert tensors[0].tolist() == [size ** (turn + 1), 2 * size ** (turn + 1)]
             assert tensors[1].item() == 3 * size ** (turn + 1)
+            assert fake_cuda.Event.recorded == before + turn + 1  # one a run, whatever it has of tensors
 
 
 def test_rows():

@@ -1,0 +1,148 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/planner/planner.h"
+#include "operator/planner/testing/world.h"
+
+namespace ringmaster::planner {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+
+// A job of two pods that was suspended, and resumed when its pods had been told to leave.
+World ResumedWhenItsPodsWereTold() {
+  World world = World::Training(2);
+  world.in.job.spec.run_policy.suspend = true;
+  world.in.job.status = Plan(world.in).status;
+  world.in.job.spec.run_policy.suspend = false;
+  return world;
+}
+
+TEST(SuspensionTest, SuspendRemovesAllPodsAndResumeMakesThemAgain) {
+  World world = World::Training(2);
+  world.in.job.spec.run_policy.suspend = true;
+  Decision out = Plan(world.in);
+  EXPECT_THAT(Deleted(out), ElementsAre()) << "their sidecars hear first that all leave";
+  EXPECT_EQ(out.notices.size(), 2u);
+  EXPECT_TRUE(out.status_first) << "who hears it leaves, even if the job is resumed meanwhile";
+  EXPECT_TRUE(out.status.Is("Suspended"));
+  EXPECT_EQ(out.status.state, "Suspended");
+  EXPECT_EQ(out.status.world_size, 0);
+  world.in.job.status = out.status;
+  EXPECT_FALSE(Plan(world.in).status_first);
+  EXPECT_THAT(Deleted(Plan(world.in)), ElementsAre("digits-worker-0", "digits-worker-1"));
+  world.Remove(0).Remove(1);
+  world.in.sidecars.clear();
+  world.in.job.spec.run_policy.suspend = false;
+  out = Plan(world.in);
+  EXPECT_THAT(Created(out), ElementsAre(0, 1));
+  EXPECT_FALSE(out.status.Is("Suspended"));
+}
+
+TEST(SuspensionTest, PodsThatWereToldThatAllLeaveAreDeletedThoughTheJobIsResumed) {
+  World world = ResumedWhenItsPodsWereTold();
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(Deleted(out), ElementsAre("digits-worker-0", "digits-worker-1"));
+  EXPECT_TRUE(out.status.Is("Suspended"));
+}
+
+// Otherwise they would end by themselves, as if their ranks had done all.
+TEST(SuspensionTest, PodsThatWereToldToLeaveBeforeTheFirstViewAreDeletedThoughTheJobIsResumed) {
+  World world = World::Training(2);
+  world.in.view = nullptr;
+  world.in.job.spec.run_policy.suspend = true;
+  world.in.job.status = Plan(world.in).status;
+  world.in.job.spec.run_policy.suspend = false;  // and the API server has refused to delete them
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(Deleted(out), ElementsAre("digits-worker-0", "digits-worker-1"));
+  EXPECT_TRUE(out.status.Is("Suspended"));
+}
+
+// The API server could not be reached for a second, say, when the pods were to be deleted.
+TEST(SuspensionTest, PodsThatHaveLeftBeforeTheyCouldBeDeletedAreNoSuccess) {
+  World world = ResumedWhenItsPodsWereTold();
+  world.End(0, PodPhase::kSucceeded, 0).End(1, PodPhase::kSucceeded, 0);
+  for (const bool has_view : {true, false}) {
+    if (!has_view) world.in.view = nullptr;
+    const Decision out = Plan(world.in);
+    EXPECT_THAT(Deleted(out), ElementsAre("digits-worker-0", "digits-worker-1"));
+    EXPECT_TRUE(out.status.Is("Suspended"));
+    EXPECT_FALSE(out.status.Is("Succeeded"));
+  }
+}
+
+TEST(SuspensionTest, AJobThatHasEndedIsNotSuspendedForEverByThePodsThatItKeeps) {
+  World world = World::Training(2);
+  world.in.job.spec.run_policy.clean_pod_policy = api::CleanPodPolicy::kNone;
+  for (const int i : {0, 1}) world.Sidecar(i).finished_epoch = world.in.view->epoch;
+  world.End(0, PodPhase::kSucceeded, 0).End(1, PodPhase::kSucceeded, 0).Settle();
+  ASSERT_TRUE(world.in.job.status.Is("Succeeded"));
+  world.in.sidecars.clear();
+  world.in.job.spec.run_policy.suspend = true;
+  world.Settle();
+  world.in.job.spec.run_policy.suspend = false;
+  world.Settle();
+  EXPECT_FALSE(world.in.job.status.Is("Suspended"));
+  EXPECT_TRUE(world.in.job.status.Is("Succeeded"));
+}
+
+TEST(SuspensionTest, RanksThatHadAgreedToEndBeforeTheJobWasSuspendedHaveSucceeded) {
+  World world = ResumedWhenItsPodsWereTold();
+  for (const int i : {0, 1}) world.Sidecar(i).finished_epoch = world.in.view->epoch;
+  world.End(0, PodPhase::kSucceeded, 0).End(1, PodPhase::kSucceeded, 0);
+  EXPECT_TRUE(Plan(world.in).status.Is("Succeeded"));
+}
+
+// The status could not be written since the job was resumed, the record could.
+TEST(SuspensionTest, PodsOfAResumedJobTrainOnThoughItsStatusStillSaysSuspended) {
+  World world = ResumedWhenItsPodsWereTold();
+  auto view = *world.in.view;
+  view.epoch = membership::MakeEpoch(2, 1);  // that of pods that were made afterwards
+  world.in.view = std::make_shared<const membership::View>(view);
+  world.in.lineage = 2;
+  for (PodFacts& pod : world.in.pods) pod.created += seconds(10);
+  for (const std::uint64_t known : {world.in.job.status.epoch, membership::MakeEpoch(2, 0)}) {
+    world.in.job.status.epoch = known;
+    const Decision out = Plan(world.in);
+    EXPECT_THAT(Deleted(out), ElementsAre()) << known;
+    EXPECT_FALSE(out.status.Is("Suspended")) << known;
+    EXPECT_EQ(out.status.epoch, view.epoch);
+  }
+}
+
+TEST(SuspensionTest, PodsInNoViewAreDeletedAtOnceWhenTheJobIsSuspended) {
+  World world = World::Training(2);
+  world.in.view = nullptr;
+  world.in.job.spec.run_policy.suspend = true;
+  EXPECT_THAT(Deleted(Plan(world.in)), ElementsAre("digits-worker-0", "digits-worker-1"));
+}
+
+TEST(SuspensionTest, AResumedJobWaitsForThePodsOfBeforeThatStillEnd) {
+  World world = ResumedWhenItsPodsWereTold();
+  world.in.sidecars.clear();
+  for (PodFacts& pod : world.in.pods) {
+    pod.deleting = true;
+    pod.delete_at = world.in.now + std::chrono::seconds(30);
+  }
+  Decision out = Plan(world.in);
+  EXPECT_THAT(Created(out), ElementsAre());
+  EXPECT_TRUE(out.status.Is("Suspended"));
+  EXPECT_THAT(out.status.Find("Suspended")->message, testing::HasSubstr("still end"));
+  ASSERT_TRUE(out.look_again);
+  EXPECT_GE(*out.look_again, std::chrono::seconds(30));
+
+  World ended = world;
+  for (PodFacts& pod : ended.in.pods) pod.all_terminated = true;
+  EXPECT_FALSE(Plan(ended.in).status.Is("Suspended"));
+  ended.in.pods[1].all_terminated = false;
+  EXPECT_TRUE(Plan(ended.in).status.Is("Suspended")) << "one of them may still train";
+  ended.in.pods[1].proven_dead = true;
+  EXPECT_FALSE(Plan(ended.in).status.Is("Suspended"));
+
+  world.in.now += *out.look_again;
+  EXPECT_FALSE(Plan(world.in).status.Is("Suspended")) << "they had their time";
+}
+
+}  // namespace
+}  // namespace ringmaster::planner
