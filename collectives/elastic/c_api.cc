@@ -91,6 +91,7 @@ Status ShutDown(double timeout_seconds) {
     std::call_once(once, [] { on_exit(EndAtExit, nullptr); });
   }
   ringmaster::sync::MutexLock lock(&g.mu);
+  g.last_rank = worker->info().membership().rank;
   g.worker.reset();
   return status;
 }
@@ -232,6 +233,12 @@ rm_status rm_enter(double timeout_seconds) {
 }
 
 int rm_rank(void) { return MembershipField(&Membership::rank, -1); }
+int rm_last_rank(void) {
+  if (fork_guard::InChild()) return -1;
+  Library& g = Library::Get();
+  ringmaster::sync::MutexLock lock(&g.mu);
+  return g.last_rank;
+}
 int rm_size(void) { return MembershipField(&Membership::size, -1); }
 int rm_local_rank(void) { return MembershipField(&Membership::local_rank, -1); }
 int rm_local_size(void) { return MembershipField(&Membership::local_size, -1); }

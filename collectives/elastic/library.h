@@ -26,6 +26,7 @@ struct Library {
   std::shared_ptr<TrainingProcess> resting GUARDED_BY(init_mu);
   sync::Mutex mu;
   std::shared_ptr<TrainingProcess> worker GUARDED_BY(mu);
+  int last_rank GUARDED_BY(mu) = -1;  // of the last worker
   engine::StateRegistry state;
   timeline::Timeline timeline;
   HandleTable handles;

@@ -128,9 +128,11 @@ void SidecarOrders::OnView(const nlohmann::json& frame) {
     return engine_->PostEnd(
         {RM_ERR_INTERNAL, "the sidecar sent a view that can't be read: " + status.message()});
   }
+  // A fenced worker whose sidecar still counts on it in the view that it has left is not let in by
+  // that: it goes on to wait, and ends if nothing else comes.
+  if (view.self >= 0 && !registration_->Given(view.epoch)) return;
   entry_->Unfence();
   const bool enter_again = view.self < 0 && registration_->Dropped();
-  if (view.self >= 0) registration_->Given(view.epoch);
   engine_->PostView(std::move(view));
   if (enter_again) entry_->AskAgain();
 }

@@ -106,9 +106,11 @@ void WorkerRegistration::Entered() {
   if (role_ == Role::kBootstrap) role_ = Role::kMember;
 }
 
-void WorkerRegistration::Given(uint64_t epoch) {
+bool WorkerRegistration::Given(uint64_t epoch) {
   sync::MutexLock lock(&mu_);
+  if (epoch <= forgone_) return false;
   given_ = std::max(given_, epoch);
+  return true;
 }
 
 void WorkerRegistration::Installed(uint64_t epoch) {
@@ -154,6 +156,7 @@ Status WorkerRegistration::AwaitRole(Clock::time_point deadline, Role* role) {
 // A user who waits has asked for a view that this worker is not in any more, and so has to ask
 // again.
 void WorkerRegistration::LeaveView(Role before) {
+  forgone_ = std::max({forgone_, given_, installed_});
   given_ = installed_ = boundary_epoch_ = 0;
   wants_to_enter_ = user_waits_ && before != Role::kBootstrap;
   troubles_.clear();

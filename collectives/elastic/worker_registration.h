@@ -73,8 +73,9 @@ class WorkerRegistration {
   void EndWait();
   // The user was let in: a worker that was to begin the job has begun it.
   void Entered();
-  // This view has come, and may be in use before it counts as installed.
-  void Given(uint64_t epoch);
+  // This view has come, and may be in use before it counts as installed. False: the worker has left
+  // it before, and only a sidecar that has started again can't know that.
+  bool Given(uint64_t epoch);
   void Installed(uint64_t epoch);
   void AtBoundary(uint64_t epoch, uint64_t step);
   // Keeps the trouble until another view is installed, because a broken connection stays broken,
@@ -107,8 +108,9 @@ class WorkerRegistration {
   Clock::time_point silence_ends_ GUARDED_BY(mu_) = Clock::time_point::max();
   bool wants_to_enter_ GUARDED_BY(mu_) = false;
   bool user_waits_ GUARDED_BY(mu_) = false;
-  uint64_t given_ GUARDED_BY(mu_) = 0;           // epoch
-  uint64_t installed_ GUARDED_BY(mu_) = 0;       // epoch
+  uint64_t given_ GUARDED_BY(mu_) = 0;      // epoch
+  uint64_t forgone_ GUARDED_BY(mu_) = 0;    // the worker uses no view up to this epoch any more
+  uint64_t installed_ GUARDED_BY(mu_) = 0;  // epoch
   uint64_t boundary_epoch_ GUARDED_BY(mu_) = 0;  // the worker stands at the boundary of this view
   uint64_t boundary_step_ GUARDED_BY(mu_) = 0;
   std::vector<Trouble> troubles_ GUARDED_BY(mu_);

@@ -145,6 +145,19 @@ TEST(WorkerRegistrationTest, TroublesOfTheViewAreSaidAgain) {
   EXPECT_TRUE(registration.Welcomed(Welcome("joining")).troubles.empty());
 }
 
+TEST(WorkerRegistrationTest, AViewThatWasLeftIsNotEnteredAgain) {
+  WorkerRegistration registration(0, 1, false);
+  registration.Welcomed(Welcome("joining"));
+  EXPECT_TRUE(registration.Given(9));
+  registration.Installed(9);
+  registration.Dropped();
+  registration.Welcomed(Welcome("member"));  // by a sidecar that has started again
+  EXPECT_FALSE(registration.Given(9));
+  EXPECT_TRUE(registration.RequestEntry()) << "its user has to ask";
+  EXPECT_TRUE(registration.Given(10));
+  EXPECT_EQ(registration.Hello({})["given"], 10);
+}
+
 TEST(WorkerRegistrationTest, AViewThatHasComeIsNamedBeforeItIsInstalled) {
   WorkerRegistration registration(0, 1, false);
   registration.Welcomed(Welcome("bootstrap"));

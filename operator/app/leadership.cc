@@ -1,12 +1,18 @@
 #include "operator/app/leadership.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ringmaster::app {
 namespace {
 
-// One read or write of the lease takes at most a few seconds.
 constexpr std::chrono::seconds kHungElection{60};
+
+// A try comes every retry_period, and each of its few calls takes at most renew_deadline.
+std::chrono::milliseconds HungAfter(const runtime::ElectionOptions& options) {
+  return std::max<std::chrono::milliseconds>(kHungElection,
+                                             2 * (options.retry_period + options.renew_deadline));
+}
 
 }  // namespace
 
@@ -33,6 +39,7 @@ bool Leadership::AwaitElection(Candidacy candidacy, std::stop_token stop) {
                                                           candidacy.ns, candidacy.lease,
                                                           candidacy.options, std::move(callbacks));
   const sync::MutexLock lock(&mu_);
+  hung_after_ = HungAfter(candidacy.options);
   label_ = std::move(label);
   elector_ = std::move(elector);
   elector_->Start();
@@ -69,7 +76,7 @@ std::string Leadership::label_error() const {
 
 bool Leadership::ElectionHangs(Clock::time_point now) const {
   const sync::MutexLock lock(&mu_);
-  return elector_ != nullptr && now - elector_->state().last_try > kHungElection;
+  return elector_ != nullptr && now - elector_->state().last_try > hung_after_;
 }
 
 }  // namespace ringmaster::app

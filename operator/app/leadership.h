@@ -57,6 +57,7 @@ class Leadership {
   mutable sync::Mutex mu_;
   sync::StoppableCondVar changed_;
   bool leads_ GUARDED_BY(mu_) = false;
+  std::chrono::milliseconds hung_after_ GUARDED_BY(mu_){0};
 
   // Only the process's thread sets these pointers, under mu_, because other threads read them under
   // mu_ for their answers. It reads them itself without mu_, so they have no GUARDED_BY.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/fields/fields.h"
+#include "common/plain_text/plain_text.h"
 #include "common/sync/mutex.h"
 #include "operator/api/labels.h"
 #include "operator/inspection/poller.h"
@@ -30,6 +31,12 @@ struct Question {
   std::optional<SidecarStatus> answer;
   std::string why_not;
 };
+
+// A pod's answer may stand in a reason.
+std::string Shown(std::string why_not) {
+  constexpr std::size_t kMost = 600;
+  return plain_text::CutWithDots(plain_text::WithoutControls(std::move(why_not)), kMost);
+}
 
 std::string NoAnswerAt(const SidecarAddress& sidecar) {
   return fmt::format("no status from {} within {} ms", sidecar.address, kStatusPatience.count());
@@ -55,7 +62,7 @@ void AskAll(const Connection& to, const std::string& ns, const std::string& toke
         return;
       }
       by_proxy = "through the API server: " + status.error().message;
-      if (status.error().code == kube::ErrorCode::kForbidden) by_server = false;
+      if (IsRefusalOfTheServer(status.error())) by_server = false;
     }
     if (by_server && in_vain >= kInVain) {
       one.why_not = by_proxy;
@@ -126,7 +133,7 @@ kube::Result<Inspection> Inspect(const Connection& to, Json job) {
   std::vector<Question> questions = QuestionsTo(SidecarsOf(found.pods));
   if (!questions.empty()) AskAll(to, ns, TokenOf(to, ns, name), &questions);
   for (const Question& one : questions)
-    if (!one.answer) found.silent.push_back(one.sidecar.pod + ": " + one.why_not);
+    if (!one.answer) found.silent.push_back(one.sidecar.pod + ": " + Shown(one.why_not));
   found.answers = AnswersTo(std::move(questions));
   return found;
 }

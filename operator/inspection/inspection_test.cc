@@ -28,17 +28,22 @@ class ClusterApi : public local::InMemoryApi {
     EXPECT_EQ(ns, "default");
     EXPECT_TRUE(broken || request.port == 1);
     EXPECT_EQ(request.path, "/status");
-    if (forbidden) return tl::unexpected(kube::Error{kube::ErrorCode::kForbidden, 403, "", ""});
+    if (forbidden)
+      return tl::unexpected(kube::Error{kube::ErrorCode::kForbidden, 403, "Forbidden", ""});
     if (broken) {
       return tl::unexpected(
           kube::Error{kube::ErrorCode::kUnavailable, 503, "", "GET .../proxy/status: 503"});
     }
     if (pod == "p3") return "not a status";
+    if (pod == "p4" && refuses) {  // as something that is no sidecar may
+      return tl::unexpected(
+          kube::Error{kube::ErrorCode::kForbidden, 403, "", "HTTP status 403: \x1b[2Jno"});
+    }
     return Json{{"pod", {{"name", pod}}}, {"state", "Training"}, {"epoch", 7}}.dump();
   }
 
   std::atomic<int> asked{0};
-  bool forbidden = false, broken = false;
+  bool forbidden = false, broken = false, refuses = false;
 };
 
 class InspectionTest : public testing::Test {
@@ -89,6 +94,16 @@ TEST_F(InspectionTest, WhereThatIsForbiddenItIsNotTriedForEveryPod) {
   api_->forbidden = true;
   EXPECT_TRUE(Look().answers.empty());
   EXPECT_LT(api_->asked, 100);
+}
+
+TEST_F(InspectionTest, OnePodsRefusalKeepsNobodyElseFromBeingAskedAndIsShownWithoutItsControls) {
+  api_->refuses = true;
+  const Inspection found = Look();
+  EXPECT_EQ(api_->asked, 100);
+  EXPECT_EQ(found.answers.size(), 98u);
+  ASSERT_EQ(found.silent.size(), 2u);
+  EXPECT_THAT(found.silent[1], testing::StartsWith("p4: "));
+  EXPECT_THAT(found.silent[1], testing::HasSubstr("HTTP status 403: ?[2Jno"));
 }
 
 // One dead pod does not mean that the others are unreachable.

@@ -52,6 +52,10 @@ nlohmann::json FetchHistory(const std::string& address, const std::string& token
   return text ? fields::ParseOrDiscard(*text) : nlohmann::json();
 }
 
+bool IsRefusalOfTheServer(const kube::Error& error) {
+  return error.reason == "Forbidden" || error.reason == "Unauthorized";
+}
+
 kube::Result<std::string> FetchTextByProxy(kube::KubeApi* api, const std::string& ns,
                                            const std::string& pod, const std::string& address,
                                            const std::string& path, const std::string& token,

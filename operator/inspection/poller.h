@@ -31,6 +31,10 @@ std::optional<std::string> FetchText(const std::string& address, const std::stri
 nlohmann::json FetchHistory(const std::string& address, const std::string& token,
                             std::chrono::milliseconds deadline);
 
+// Whether the API server itself has refused what the functions below ask, as it would for all pods.
+// Without its reason in the answer, a pod has refused, or what else listens there.
+bool IsRefusalOfTheServer(const kube::Error& error);
+
 // The text by way of the API server, which reaches pods that this machine can't reach.
 kube::Result<std::string> FetchTextByProxy(kube::KubeApi* api, const std::string& ns,
                                            const std::string& pod, const std::string& address,

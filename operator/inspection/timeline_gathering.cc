@@ -109,7 +109,8 @@ GatheredTimelines Gather(const std::vector<Json>& pods, const std::vector<Sideca
       gathered.pods.push_back(std::move(*traces[i]));
     else
       gathered.missing.push_back(
-          fmt::format("{}: its sidecar gave no timeline ({})", sidecars[i].pod, why_not[i]));
+          fmt::format("{}: its sidecar gave no timeline ({})", sidecars[i].pod,
+                      ShortText(why_not[i])));  // a pod's answer may stand in it
   }
   NameMissing(pods, sidecars, &gathered);
   return gathered;
@@ -131,7 +132,7 @@ GatheredTimelines GatherTimelines(const Connection& to, const Json& job,
                     auto text = FetchTextByProxy(to.api.get(), ns, sidecar.pod, sidecar.address,
                                                  path, token, deadline);
                     if (text) return std::move(*text);
-                    if (text.error().code != kube::ErrorCode::kForbidden)
+                    if (!IsRefusalOfTheServer(text.error()))
                       return tl::unexpected("through the API server: " + text.error().message);
                     by_server = false;
                   }

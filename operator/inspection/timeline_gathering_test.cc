@@ -33,7 +33,8 @@ class ClusterApi : public local::InMemoryApi {
       const sync::MutexLock lock(&mu_);
       paths_.push_back(request.path);
     }
-    if (forbidden) return tl::unexpected(kube::Error{kube::ErrorCode::kForbidden, 403, "", ""});
+    if (forbidden)
+      return tl::unexpected(kube::Error{kube::ErrorCode::kForbidden, 403, "Forbidden", ""});
     if (pod == "p2") return "nonsense";
     if (pod == "p4")
       return tl::unexpected(

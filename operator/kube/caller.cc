@@ -117,7 +117,7 @@ Result<Json> Caller::Call(const CallContext& context, HttpRequest request) {
       if (again && tries < kReadTries) pause = kFirstPause * (1 << (tries - 1));
     } else if (response->status == 401) {
       error = ErrorOf(context, *response);
-      if (!renewed && credentials_.Expire(*credential)) pause = milliseconds(0);
+      if (!renewed && credentials_.Expire(*credential, deadline)) pause = milliseconds(0);
       renewed = true;
     } else if (response->status >= 200 && response->status < 300) {
       Json body = Parse(response->body);
@@ -154,8 +154,12 @@ Result<void> Caller::Stream(const CallContext& context, const HttpRequest& reque
     notify(response ? response->status : 0);
     if (!response) return tl::unexpected(Prefixed(context, response.error()));
     if (response->status == 200) return {};
-    bool again = response->status == 401 && !renewed && credentials_.Expire(*credential);
-    if (!again) return tl::unexpected(ErrorOf(context, *response));
+    Error error = ErrorOf(context, *response);
+    // What comes through the proxy without the server's reason, a pod has answered.
+    const bool of_server = context.subresource != "proxy" || error.reason == "Unauthorized";
+    bool again = response->status == 401 && !renewed && of_server &&
+                 credentials_.Expire(*credential, admitted_by);
+    if (!again) return tl::unexpected(std::move(error));
   }
 }
 

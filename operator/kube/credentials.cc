@@ -5,6 +5,7 @@
 
 #include "operator/kube/exec_plugin.h"
 #include "operator/kube/file.h"
+#include "operator/kube/pem.h"
 
 namespace ringmaster::kube {
 namespace {
@@ -39,9 +40,10 @@ Credentials::Credentials(const ClientConfig& config, std::function<Clock::time_p
              config.client_cert_file.empty()),
       now_(std::move(now)) {}
 
-bool Credentials::Expire(const Credential& refused) {
+bool Credentials::Expire(const Credential& refused, Clock::time_point deadline) {
   if (fixed_) return false;
-  std::lock_guard lock(mu_);
+  std::unique_lock lock(mu_, std::defer_lock);
+  if (!lock.try_lock_until(deadline)) return true;  // another thread fetches one now
   // Another thread may have been refused as well and have fetched a new credential since.
   if (cached_ && Same(*cached_, refused)) cached_.reset();
   return true;
@@ -88,6 +90,9 @@ Result<Credential> Credentials::FromFiles() {
     auto cert = ReadFile(config_.client_cert_file), key = ReadFile(config_.client_key_file);
     if (!cert) return CantBeRead("", config_.client_cert_file, cert.error());
     if (!key) return CantBeRead("", config_.client_key_file, key.error());
+    // While the two are replaced, one after the other, the old pair is used.
+    if (auto pair = CheckPair(*cert, *key, config_.host, ErrorCode::kForbidden); !pair)
+      return tl::unexpected(pair.error());
     credential.client_cert_pem = *cert;
     credential.client_key_pem = *key;
   }

@@ -32,8 +32,9 @@ class Credentials {
   // had, the old one is returned until it expires.
   Result<Credential> Get(Clock::time_point deadline);
   // The server has refused `refused`, so the next Get fetches a credential again. Returns false if
-  // the credential is fixed in the configuration.
-  bool Expire(const Credential& refused);
+  // the credential is fixed in the configuration. While another thread fetches one, it waits for
+  // that at most until `deadline`.
+  bool Expire(const Credential& refused, Clock::time_point deadline);
 
  private:
   Result<Credential> Fetch(Clock::time_point deadline);

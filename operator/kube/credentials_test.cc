@@ -272,6 +272,9 @@ TEST_F(CredentialsTest, WhoeverComesWhileAPluginRunsGetsItsAnswer) {
   std::jthread first(expect_one);
   EXPECT_TRUE(Becomes([&] { return Runs() == 1; }));
   std::jthread second(expect_one);
+  EXPECT_TRUE(credentials.Expire({.token = "refused"}, Credentials::Clock::now() + 10ms))
+      << "and does not wait for the plugin beyond its deadline";
+  EXPECT_EQ(Runs(), 1);
   Write("go", "");
   first.join();
   second.join();
@@ -289,6 +292,19 @@ class CredentialsAgeTest : public CredentialsTest {
     const auto got = credentials_->Get(Credentials::Clock::now() + 20s);
     return got ? got->token : got.error().message;
   }
+  static Credentials::Clock::time_point Soon() { return Credentials::Clock::now() + 20s; }
+  void WriteFiles(const testing::KeyPair& pair) const {
+    Write("c.crt", pair.cert_pem);
+    Write("c.key", pair.key_pem);
+  }
+  ClientConfig WithFiles(const testing::KeyPair& pair) const {
+    WriteFiles(pair);
+    ClientConfig config;
+    config.client_cert_file = dir_ / "c.crt";
+    config.client_key_file = dir_ / "c.key";
+    return config;
+  }
+  std::string Certificate() { return credentials_->Get({})->client_cert_pem; }
 
   Credentials::Clock::time_point now_{1000s};
   std::optional<Credentials> credentials_;
@@ -322,18 +338,33 @@ TEST_F(CredentialsAgeTest, ATokenServesWhileItsFileIsAwayAndThatIsLookedAtEveryF
 }
 
 TEST_F(CredentialsAgeTest, ACertificateFileIsReadAgainEveryMinute) {
-  ClientConfig config;
-  config.client_cert_file = Write("c.crt", "one");
-  config.client_key_file = Write("c.key", "key of one");
-  Use(config);
-  const auto certificate = [&] { return credentials_->Get({})->client_cert_pem; };
-  EXPECT_EQ(certificate(), "one");
-  Write("c.crt", "two");
-  Write("c.key", "key of two");
-  EXPECT_EQ(certificate(), "one");
+  const testing::KeyPair one = authority_.Issue(), two = authority_.Issue();
+  Use(WithFiles(one));
+  EXPECT_EQ(Certificate(), one.cert_pem);
+  WriteFiles(two);
+  EXPECT_EQ(Certificate(), one.cert_pem);
   now_ += 60s;
-  EXPECT_EQ(certificate(), "two");
-  EXPECT_EQ(credentials_->Get({})->client_key_pem, "key of two");
+  EXPECT_EQ(Certificate(), two.cert_pem);
+  EXPECT_EQ(credentials_->Get({})->client_key_pem, two.key_pem);
+}
+
+TEST_F(CredentialsAgeTest, WhileCertificateAndKeyAreReplacedTheOldPairServes) {
+  const testing::KeyPair one = authority_.Issue(), two = authority_.Issue();
+  Use(WithFiles(one));
+  EXPECT_EQ(Certificate(), one.cert_pem);
+  Write("c.crt", two.cert_pem);
+  now_ += 60s;
+  EXPECT_EQ(Certificate(), one.cert_pem) << "the key is still that of the first";
+  EXPECT_EQ(credentials_->Get({})->client_key_pem, one.key_pem);
+  Write("c.key", two.key_pem);
+  now_ += 5s;
+  EXPECT_EQ(Certificate(), two.cert_pem);
+  EXPECT_EQ(credentials_->Get({})->client_key_pem, two.key_pem);
+}
+
+TEST_F(CredentialsAgeTest, APairThatNeverFittedIsAnError) {
+  Use(WithFiles({authority_.Issue().cert_pem, authority_.Issue().key_pem}));
+  EXPECT_THAT(Token(), HasSubstr("don't belong together"));
 }
 
 TEST_F(CredentialsAgeTest, APluginRunsAgainTenSecondsBeforeItsAnswerExpires) {
@@ -374,27 +405,25 @@ TEST_F(CredentialsAgeTest, WhatIsRefusedToSeveralIsAskedForAgainOnceForAllOfThem
   Use(config);
   const auto refused = credentials_->Get(Credentials::Clock::now() + 20s);
   ASSERT_TRUE(refused.has_value()) << refused.error().message;
-  EXPECT_TRUE(credentials_->Expire(*refused));
-  EXPECT_TRUE(credentials_->Expire(*refused)) << "whoever is second may ask again, too";
+  EXPECT_TRUE(credentials_->Expire(*refused, Soon()));
+  EXPECT_TRUE(credentials_->Expire(*refused, Soon())) << "whoever is second may ask again, too";
   EXPECT_EQ(Token(), "two");
-  EXPECT_TRUE(credentials_->Expire(*refused)) << "there is a new one to try";
+  EXPECT_TRUE(credentials_->Expire(*refused, Soon())) << "there is a new one to try";
   EXPECT_EQ(Token(), "two");
   EXPECT_EQ(Runs(), 2);
 }
 
 TEST_F(CredentialsAgeTest, AnOldCertificateThatIsRefusedSaysNothingOfTheNewOne) {
-  ClientConfig config;
-  config.client_cert_file = Write("c.crt", "one");
-  config.client_key_file = Write("c.key", "key");
-  Use(config);
+  const testing::KeyPair two = authority_.Issue();
+  Use(WithFiles(authority_.Issue()));
   const auto old = credentials_->Get({});
   ASSERT_TRUE(old.has_value()) << old.error().message;
-  Write("c.crt", "two");
-  EXPECT_TRUE(credentials_->Expire(*old));
-  EXPECT_EQ(credentials_->Get({})->client_cert_pem, "two");
-  Write("c.crt", "three");
-  EXPECT_TRUE(credentials_->Expire(*old));
-  EXPECT_EQ(credentials_->Get({})->client_cert_pem, "two") << "which nobody has refused";
+  WriteFiles(two);
+  EXPECT_TRUE(credentials_->Expire(*old, Soon()));
+  EXPECT_EQ(Certificate(), two.cert_pem);
+  WriteFiles(authority_.Issue());
+  EXPECT_TRUE(credentials_->Expire(*old, Soon()));
+  EXPECT_EQ(Certificate(), two.cert_pem) << "which nobody has refused";
 }
 
 TEST_F(CredentialsAgeTest, WhatIsFixedIsGivenAsItIsAndNotAskedForAgain) {
@@ -408,7 +437,7 @@ TEST_F(CredentialsAgeTest, WhatIsFixedIsGivenAsItIsAndNotAskedForAgain) {
   EXPECT_EQ(got->token, "one");
   EXPECT_EQ(got->client_cert_pem, "certificate");
   EXPECT_EQ(got->client_key_pem, "key");
-  EXPECT_FALSE(credentials_->Expire(*got));
+  EXPECT_FALSE(credentials_->Expire(*got, Soon()));
 }
 
 TEST_F(CredentialsAgeTest, WhatIsFixedStandsBesideWhatIsRead) {
@@ -421,11 +450,9 @@ TEST_F(CredentialsAgeTest, WhatIsFixedStandsBesideWhatIsRead) {
   ASSERT_TRUE(got.has_value()) << got.error().message;
   EXPECT_EQ(got->client_cert_pem, "fixed certificate");
   EXPECT_EQ(got->client_key_pem, "fixed key");
-  config.token_file.clear();
-  config.token = "fixed";
-  config.client_cert_file = Write("c.crt", "certificate");
-  config.client_key_file = Write("c.key", "key");
-  Use(config);
+  ClientConfig with_files = WithFiles(authority_.Issue());
+  with_files.token = "fixed";
+  Use(with_files);
   EXPECT_EQ(Token(), "fixed");
 }
 

@@ -1,10 +1,13 @@
 #include "operator/kube/http_connection.h"
 
 #include <httplib.h>
+#include <netdb.h>
 #include <netinet/tcp.h>
 
 #include <algorithm>
 #include <ctime>
+#include <string>
+#include <vector>
 
 #include "operator/kube/errors.h"
 #include "operator/kube/file.h"
@@ -37,6 +40,23 @@ void NoticeDeadPeers(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof user_timeout_ms);
+}
+
+// The addresses of a host, as text. Empty: its name is not known.
+std::vector<std::string> AddressesOf(const std::string& host) {
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  std::vector<std::string> addresses;
+  if (getaddrinfo(host.c_str(), nullptr, &wanted, &found) != 0) return addresses;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    char text[NI_MAXHOST];
+    if (getnameinfo(one->ai_addr, one->ai_addrlen, text, sizeof(text), nullptr, 0,
+                    NI_NUMERICHOST) == 0)
+      addresses.emplace_back(text);
+  }
+  freeaddrinfo(found);
+  return addresses;
 }
 
 httplib::Request MakeRequest(const HttpRequest& request, const Credential& credential,
@@ -162,7 +182,15 @@ Result<std::unique_ptr<HttpConnections::Connection>> HttpConnections::Open(
   client.set_url_encode(false);
   client.set_follow_location(false);
   if (!config_.tls_server_name.empty()) {
-    client.set_hostname_addr_map({{config_.tls_server_name, config_.host}});
+    // httplib takes an address here, and no name. If one is away, the next connection tries
+    // another.
+    const auto addresses = AddressesOf(config_.host);
+    if (addresses.empty()) {
+      return Fail(ErrorCode::kUnavailable,
+                  "can't connect to " + ServerText(config_) + ": its name has no address");
+    }
+    client.set_hostname_addr_map(
+        {{config_.tls_server_name, addresses[opened_++ % addresses.size()]}});
   }
   client.set_socket_options([socket = &connection->socket](socket_t fd) {
     NoticeDeadPeers(fd);

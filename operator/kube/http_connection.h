@@ -4,7 +4,9 @@
 // Thread rule: safe from any thread.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -66,6 +68,7 @@ class HttpConnections {
 
   const ClientConfig config_;
   ConnectionAborter aborter_;
+  std::atomic<std::size_t> opened_{0};  // connections, where the host has several addresses
   sync::Mutex mu_;
   std::string ca_pem_ GUARDED_BY(mu_);  // the newest readable text of the file
   std::vector<std::unique_ptr<Connection>> idle_ GUARDED_BY(mu_);

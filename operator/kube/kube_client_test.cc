@@ -452,6 +452,20 @@ TEST_F(KubeClientTest, APodIsReachedThroughTheServerWithAHeaderOfItsOwn) {
   EXPECT_EQ(*body, "not JSON");
 }
 
+TEST_F(KubeClientTest, APodsOwnRefusalIsNotTheServersAndTheTokenIsNotAskedForAgain) {
+  int asked = 0;
+  Serve([&](const ServerRequest&, Exchange& exchange) {
+    ++asked;
+    exchange.Answer(401, "a token is wanted");
+  });
+  ClientConfig config = Config();
+  config.token_file = Write("token", "one");
+  const auto body = Client(config).PodProxy("ns", "p", {.port = 9403, .path = "/status"});
+  ASSERT_FALSE(body.has_value());
+  EXPECT_EQ(body.error().reason, "");
+  EXPECT_EQ(asked, 1);
+}
+
 TEST_F(KubeClientTest, ThePartOfALogThatIsWantedIsAskedFor) {
   Serve([](const ServerRequest& request, Exchange& exchange) {
     EXPECT_THAT(request.target, HasSubstr("tailLines=20"));

@@ -2,45 +2,15 @@
 
 #include <arpa/inet.h>
 #include <httplib.h>
-#include <openssl/pem.h>
-#include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
 #include <vector>
 
 #include "operator/kube/errors.h"
+#include "operator/kube/pem.h"
 
 namespace ringmaster::kube {
 namespace {
-
-struct Free {
-  void operator()(BIO* p) const { BIO_free(p); }
-  void operator()(X509* p) const { X509_free(p); }
-  void operator()(EVP_PKEY* p) const { EVP_PKEY_free(p); }
-  void operator()(X509_STORE* p) const { X509_STORE_free(p); }
-};
-template <class T>
-using Owned = std::unique_ptr<T, Free>;
-
-Owned<BIO> Memory(const std::string& text) {
-  return Owned<BIO>(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-}
-
-std::vector<Owned<X509>> ReadCertificates(const std::string& pem) {
-  std::vector<Owned<X509>> certificates;
-  Owned<BIO> in = Memory(pem);
-  while (X509* cert = PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr)) {
-    certificates.emplace_back(cert);
-  }
-  return certificates;
-}
-
-Owned<EVP_PKEY> ReadKey(const std::string& pem) {
-  // Without this callback OpenSSL would ask for a passphrase at the terminal.
-  auto no_passphrase = [](char*, int, int, void*) { return -1; };
-  return Owned<EVP_PKEY>(
-      PEM_read_bio_PrivateKey(Memory(pem).get(), nullptr, no_passphrase, nullptr));
-}
 
 // The name that the server's certificate must have.
 const std::string& ServerName(const ClientConfig& config) {
@@ -64,23 +34,6 @@ void DemandName(SSL_CTX* context, const std::string& name) {
         param, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     X509_VERIFY_PARAM_set1_host(param, name.c_str(), name.size());
   }
-}
-
-Result<void> CheckPair(const std::string& cert_pem, const std::string& key_pem,
-                       const std::string& server, ErrorCode code) {
-  auto certificates = ReadCertificates(cert_pem);
-  if (certificates.empty())
-    return Fail(code, "the client certificate for " + server + " is not PEM");
-  Owned<EVP_PKEY> key = ReadKey(key_pem);
-  if (!key) {
-    return Fail(code, "the client key for " + server + " is " +
-                          (key_pem.empty() ? "missing" : "not an unencrypted PEM key"));
-  }
-  if (X509_check_private_key(certificates.front().get(), key.get()) != 1) {
-    return Fail(
-        code, "the client certificate and the client key for " + server + " don't belong together");
-  }
-  return {};
 }
 
 }  // namespace

@@ -69,6 +69,23 @@ TEST_F(TlsTest, TheServerNameOfTheConfigurationIsTheOneThatCounts) {
   EXPECT_THAT(got.error().message, HasSubstr("is not for \"kubernetes.default\""));
 }
 
+TEST_F(TlsTest, TheServerNameOfTheConfigurationServesWithAHostThatHasAName) {
+  CertificateSpec named;
+  named.san = "DNS:kubernetes.default.svc";
+  ScriptedServer::Options options;
+  options.certificate = authority_.Issue(named);
+  Serve(options, AnswerOk);
+  ClientConfig config = Config();
+  config.host = "localhost";
+  config.tls_server_name = "kubernetes.default.svc";
+  EXPECT_EQ(Refusal(config), "");
+  config.host = "nowhere.invalid";
+  const auto got = Client(config).Get(ConfigMaps(), "ns", "a");
+  ASSERT_FALSE(got.has_value());
+  EXPECT_EQ(got.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(got.error().message, HasSubstr("can't connect to https://nowhere.invalid:"));
+}
+
 TEST_F(TlsTest, AnExpiredCertificateIsRefused) {
   CertificateSpec old;
   old.from_seconds = -7200;

@@ -74,13 +74,20 @@ void Observatory::LookAtAll(const std::stop_token& stop) {
   std::set<std::string> there;
   for (const Json& job : *jobs) there.insert(api::KeyOf(job));
   MarkGone(there);
+  std::map<std::string, std::string> failed;
   for (Json& job : Chosen(std::move(*jobs))) {
     if (stop.stop_requested()) return;
+    const std::string key = api::KeyOf(job);
     auto look = source_->Inspect(std::move(job));
-    if (!look) continue;
+    if (!look) {
+      failed[key] = look.error();
+      continue;
+    }
     const Json past = WantsPast(*look) ? source_->History(*look) : Json();
     Keep(std::move(*look), past);
   }
+  sync::MutexLock lock(&mu_);
+  failed_ = std::move(failed);
 }
 
 Json Observatory::LineOf(const std::vector<Json>& jobs) {
@@ -201,10 +208,15 @@ Json Observatory::Newer(const std::string& key, std::uint64_t* seen,
   }
   if (looks_ <= *seen) return nullptr;
   *seen = looks_;
-  const auto found = jobs_.find(key);
-  if (found == jobs_.end()) return nullptr;
-  return {
-      {"error", error_}, {"job", NowOf(found->second)}, {"sample", found->second.history.newest()}};
+  const auto failed = failed_.find(key);
+  const std::string& error = error_.empty() && failed != failed_.end() ? failed->second : error_;
+  if (const auto found = jobs_.find(key); found != jobs_.end())
+    return {{"error", error},
+            {"job", NowOf(found->second)},
+            {"sample", found->second.history.newest()}};
+  const auto listed = listed_.find(key);
+  if (listed == listed_.end() || error.empty()) return nullptr;
+  return {{"error", error}, {"job", listed->second}};
 }
 
 }  // namespace ringmaster::page

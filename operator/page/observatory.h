@@ -45,8 +45,9 @@ class Observatory {
   // history before the first observation}. `key` is "namespace/name". Null if there is no such job.
   // A job that was not observed yet has no samples, and is observed from now on.
   Json Job(const std::string& key);
-  // Waits for an observation newer than `seen`, and sets that. {"error", "job", "sample"}; null if
-  // none came in time, or if there is no such job.
+  // Waits for an observation newer than `seen`, and sets that. {"error", "job", "sample"}, without
+  // the sample if the job could never be observed; null if none came in time, or if there is no
+  // such job.
   Json Newer(const std::string& key, std::uint64_t* seen, std::chrono::milliseconds wait);
   // The job's namespace, name and uid, in an object's places; null if there is no such job.
   Json Metadata(const std::string& key);
@@ -88,6 +89,7 @@ class Observatory {
   std::map<std::string, Json> listed_ GUARDED_BY(mu_);  // all existing jobs, in short
   Json line_ GUARDED_BY(mu_) = Json::array();           // those of them that wait
   std::map<std::string, Watched> jobs_ GUARDED_BY(mu_);
+  std::map<std::string, std::string> failed_ GUARDED_BY(mu_);  // why the newest look at it failed
   std::map<std::string, std::chrono::steady_clock::time_point> asked_ GUARDED_BY(mu_);
 
   std::jthread thread_;  // last member: its thread uses the others

@@ -30,7 +30,9 @@ class ThreeJobs final : public Source {
     return job["metadata"]["name"].get<std::string>()[0] - '`';  // a: 1, b: 2, c: 3
   }
   void LetWait() { waits_ = true; }
+  void LetNobodySeePods(bool refuses = true) { refuses_ = refuses; }
   Answer<inspection::Inspection> Inspect(json job) override {
+    if (refuses_) return tl::unexpected(std::string("list pods: forbidden"));
     const std::string name = job["metadata"]["name"];
     {
       sync::MutexLock lock(&mu_);
@@ -61,7 +63,7 @@ class ThreeJobs final : public Source {
   }
 
  private:
-  std::atomic<bool> waits_{false};
+  std::atomic<bool> waits_{false}, refuses_{false};
   mutable sync::Mutex mu_;
   std::map<std::string, int> looks_ GUARDED_BY(mu_);
   int histories_ GUARDED_BY(mu_) = 0;
@@ -116,6 +118,25 @@ TEST_F(ObservatoryTest, WhatWasBeforeIsAskedForOnce) {
   const json job = observatory_.Job("default/a");
   EXPECT_EQ(job["past"], 1);
   EXPECT_EQ(job["samples"][0]["t"], 1000);
+}
+
+TEST_F(ObservatoryTest, WhyAJobCanNotBeLookedAtIsSaid) {
+  source_->LetNobodySeePods();
+  ASSERT_TRUE(Until([&] { return Listed().size() == 3; }));
+  std::uint64_t seen = 0;
+  json newer;
+  const auto says = [&](const char* error) {
+    return Until([&] {
+      newer = observatory_.Newer("default/a", &seen, std::chrono::seconds(1));
+      return !newer.is_null() && newer["error"] == error;
+    });
+  };
+  ASSERT_TRUE(says("list pods: forbidden"));
+  EXPECT_EQ(newer["job"]["name"], "a");
+  EXPECT_FALSE(newer.contains("sample"));
+  source_->LetNobodySeePods(false);
+  ASSERT_TRUE(says(""));
+  EXPECT_TRUE(newer.contains("sample"));
 }
 
 TEST_F(ObservatoryTest, ThoseThatWaitAreInLineByTheirPriority) {

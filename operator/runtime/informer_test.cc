@@ -311,6 +311,40 @@ TEST_F(InformerPaceTest, TheServersWaitIsKept) {
   EXPECT_GE(Since(), std::chrono::seconds(1));
 }
 
+TEST(InformerPace, AServersWaitIsKeptNoLongerThanTheLongestOfItsOwn) {
+  const auto api = std::make_shared<ScriptedApi>();
+  api->SetList(10, {});
+  api->BreakWatch({.code = ErrorCode::kUnavailable,
+                   .http_status = 503,
+                   .message = "maintenance",
+                   .retry_after = std::chrono::hours(1)});
+  Informer informer(api, kube::Pods(),
+                    {.relist_backoff = std::chrono::milliseconds(10),
+                     .max_relist_backoff = std::chrono::milliseconds(20)},
+                    [](const kube::Json&, bool) {});
+  informer.Start();
+  EXPECT_EQ(api->AwaitWatch(2), "10");
+  informer.Stop();
+}
+
+// As by a load balancer that closes what is quiet for long.
+TEST(InformerPace, WatchesThatAreCutWhenTheyHaveLastedAreBegunAgainSoon) {
+  const auto api = std::make_shared<ScriptedApi>();
+  api->SetList(10, {});
+  Informer informer(api, kube::Pods(),
+                    {.relist_backoff = std::chrono::milliseconds(10),
+                     .max_relist_backoff = std::chrono::milliseconds(60'000),
+                     .short_watch = std::chrono::milliseconds(0)},
+                    [](const kube::Json&, bool) {});
+  for (int i = 0; i < 13; ++i) api->BreakWatch(ErrorCode::kUnavailable);
+  const auto began = std::chrono::steady_clock::now();
+  informer.Start();
+  EXPECT_EQ(api->AwaitWatch(14), "10");
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(20))
+      << "10 ms doubled thirteen times are 82 s";
+  informer.Stop();
+}
+
 TEST_F(InformerPaceTest, ListsThatFailAreTriedMoreAndMoreSlowly) {
   api_->FailLists({.code = ErrorCode::kUnavailable, .message = "away"});
   informer_.Start();

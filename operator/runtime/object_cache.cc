@@ -92,7 +92,11 @@ bool ObjectCache::PutListed(kube::Json object, const std::string& list_version) 
 bool ObjectCache::PutWritten(kube::Json object) {
   const sync::MutexLock lock(&mu_);
   // We wrote the object just before another client deleted it: the answer must not bring it back.
-  if (gone_.count({KeyOf(object), MetaField(object, "uid")}) != 0) return false;
+  const Key key = KeyOf(object);
+  if (gone_.count({key, MetaField(object, "uid")}) != 0) return false;
+  const auto version = VersionOf(object);
+  const bool listed = listed_at_ && version && *version <= *listed_at_;
+  if (listed && objects_.count(key) == 0) return false;
   return PutLocked(std::move(object));
 }
 
@@ -144,6 +148,7 @@ std::vector<ObjectPtr> ObjectCache::RemoveUnlisted(const std::set<Key>& listed,
   const auto taken_at = Version(list_version);
   std::vector<ObjectPtr> removed;
   const sync::MutexLock lock(&mu_);
+  listed_at_ = taken_at;
   for (const auto& [key, object] : objects_) {
     // An object that we created after the list was taken can't be in it.
     const auto version = VersionOf(*object);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -49,7 +50,8 @@ class ObjectCache {
   // Stores an object from a list that was taken at `list_version`. If the list is newer than the
   // stored object, even an older object replaces that: the server was restored from a backup.
   bool PutListed(kube::Json object, const std::string& list_version);
-  // Stores the answer to a write of our own, unless the object was deleted since.
+  // Stores the answer to a write of our own, unless the object was deleted since: a deletion was
+  // seen, or a list that is newer than the answer has no such object.
   bool PutWritten(kube::Json object);
 
   void Remove(const kube::Json& object);
@@ -68,6 +70,7 @@ class ObjectCache {
   mutable sync::Mutex mu_;
   std::set<Gone> gone_ GUARDED_BY(mu_);             // deleted objects
   std::deque<Gone> gone_in_order_ GUARDED_BY(mu_);  // oldest first, with some that left gone_
+  std::optional<std::uint64_t> listed_at_ GUARDED_BY(mu_);  // the version of the newest list
   std::map<Key, ObjectPtr> objects_ GUARDED_BY(mu_);
   std::map<std::string, std::set<Key>> indexed_ GUARDED_BY(mu_);
 };

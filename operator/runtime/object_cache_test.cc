@@ -68,6 +68,14 @@ TEST_F(ObjectCacheTest, ALateAnswerDoesNotBringBackWhatAListHadNoMore) {
   EXPECT_TRUE(cache_.PutWritten(Object("a", 40, "another uid")));
 }
 
+TEST_F(ObjectCacheTest, ALateAnswerDoesNotBringBackWhatItHasNeverHadAndAListLacks) {
+  cache_.RemoveUnlisted({}, "30");
+  EXPECT_FALSE(cache_.PutWritten(Object("made", 20))) << "it was deleted before the list";
+  EXPECT_TRUE(cache_.PutWritten(Object("made", 31)));
+  EXPECT_TRUE(cache_.Put(Object("watched", 25)));
+  EXPECT_TRUE(cache_.PutWritten(Object("watched", 26))) << "which is there";
+}
+
 TEST_F(ObjectCacheTest, WhatTheWatchShowsOfOurOwnWriteLeavesTheStoredObject) {
   cache_.PutWritten(Object("a", 20));
   const ObjectPtr written = cache_.Get("ns", "a");

@@ -116,8 +116,12 @@ bool Reflector::WatchOnce(std::stop_token stop, std::chrono::milliseconds backof
   if (news) backoff = options_.relist_backoff;  // the watch worked until now
   const bool gone = !ended && ended.error().code == kube::ErrorCode::kGone;
   const bool gone_before = std::exchange(expired_, gone && !news);
+  // A proxy may cut every watch that is quiet for long. An answer with an error is no watch,
+  // however long the server took for it.
+  const bool answered = !ended && ended.error().http_status != 0;
+  const bool lasted = !answered && std::chrono::steady_clock::now() - began >= options_.short_watch;
+  if (lasted) backoff = options_.relist_backoff;
   if (ended) {
-    const bool lasted = std::chrono::steady_clock::now() - began >= options_.short_watch;
     if (lasted) health_.Recovered();
     // If a server or proxy closes every watch at once, we must not retry without a pause.
     if (!news && !lasted) Wait(backoff, stop);
@@ -129,8 +133,9 @@ bool Reflector::WatchOnce(std::stop_token stop, std::chrono::milliseconds backof
   // A server that comes back after an outage usually answers 410. Since it is reachable again, the
   // wait starts from the beginning, unless 410 comes again after a list.
   if (gone && !gone_before) backoff = options_.relist_backoff;
-  Wait(std::max(backoff, ended.error().retry_after), stop);
-  return news;
+  // The server may be back long before a proxy expects it.
+  Wait(std::max(backoff, std::min(ended.error().retry_after, options_.max_relist_backoff)), stop);
+  return news || lasted;
 }
 
 void Reflector::Run(std::stop_token stop) {

@@ -69,13 +69,15 @@ int Run() {
   signal(SIGPIPE, SIG_IGN);
 
   asio::io_context loop(1);
+  // Before anything else, because a signal that comes earlier would be lost to the first process of
+  // a container.
+  asio::signal_set signals(loop, SIGTERM, SIGINT);
   auto started = ringmaster::app::Sidecar::Start(&loop, *options);
   if (!started) {
     spdlog::error("cannot start error={}", ringmaster::logging::Value(started.error()));
     return 1;
   }
   std::unique_ptr<ringmaster::app::Sidecar> sidecar = std::move(*started);
-  asio::signal_set signals(loop, SIGTERM, SIGINT);
   signals.async_wait([&](std::error_code cancelled, int) {
     if (!cancelled) sidecar->Terminate();
   });

@@ -12,6 +12,8 @@ namespace ringmaster::app {
 struct Ports {
   int rendezvous = 0, heartbeat = 0, http = 0;  // 0: chosen free
   std::uint64_t incarnation = 0;                // 0: not known
+
+  bool operator==(const Ports&) const = default;
 };
 
 // For a sidecar without a membership state: the time, unless the clock was set back since `before`.

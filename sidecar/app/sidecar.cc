@@ -142,8 +142,9 @@ class SidecarImpl final : public Sidecar {
                               });
     if (!opened) return opened;
     peers_ = rendezvous::RendezvousClient::Create(loop_, options_.job_uid, options_.tls_dir);
-    return ports_file_.Store(
-        {rendezvous_->port(), heartbeats_->port(), http_->port(), incarnation});
+    const Ports now{rendezvous_->port(), heartbeats_->port(), http_->port(), incarnation};
+    if (now == before) return {};  // where the disk is full it goes on as its forerunner did
+    return ports_file_.Store(now);
   }
 
   Opened OpenHeartbeats(int port) {

@@ -24,6 +24,10 @@ class WorkerBarrier {
   Epoch stopping() const { return stopping_; }  // 0: nothing is waited for
   Epoch armed() const { return armed_; }
 
+  // Whether the answer to Stop() waits for this worker.
+  bool WaitsFor(const WorkerProcess& worker, const PodView& view) const {
+    return stopping_ != 0 && MayUse(worker, stopping_, view);
+  }
   // The answer, once: no worker uses views up to this one any more.
   std::optional<Epoch> TakeStopped(const std::vector<WorkerProcess>& workers, const PodView& view);
   // The answer, once: all workers of the view stand at its boundary.

@@ -1,8 +1,18 @@
 #include "sidecar/app/worker_orders.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ringmaster::app {
+namespace {
+
+// In fences. A state that is being saved for a joiner, say, ends with its view: nothing that a
+// worker does in good order takes so long.
+constexpr int kStopPatience = 6;
+// Ticks come four times a second. A longer time between two is this process's own standstill.
+constexpr std::chrono::milliseconds kLongestTick{1000};
+
+}  // namespace
 
 WorkerOrders::WorkerOrders(const WorkerTableOptions& options, const WorkerTableCallbacks* callbacks,
                            WorkerProcesses* processes, LauncherPeer* launcher)
@@ -11,7 +21,8 @@ WorkerOrders::WorkerOrders(const WorkerTableOptions& options, const WorkerTableC
       processes_(processes),
       launcher_(launcher),
       notifier_(options, callbacks->send, callbacks->changed),
-      barrier_(options.without) {}
+      barrier_(options.without),
+      stop_patience_(kStopPatience * options.fence) {}
 
 void WorkerOrders::Promoted(const WorkerProcess& worker) {
   if (worker.connection.welcomed()) notifier_.SendPromoted(worker);
@@ -42,8 +53,24 @@ void WorkerOrders::Stop(Epoch epoch) {
 }
 
 void WorkerOrders::CheckAnswers() {
-  if (auto epoch = barrier_.TakeStopped(processes_->all(), view())) callbacks_->stopped(*epoch);
+  if (auto epoch = barrier_.TakeStopped(processes_->all(), view())) {
+    stop_waited_ = {};
+    callbacks_->stopped(*epoch);
+  }
   if (auto epoch = barrier_.TakeBoundary(processes_->all(), view())) callbacks_->boundary(*epoch);
+}
+
+void WorkerOrders::Tick(SteadyTime now) {
+  const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(
+      now - std::exchange(ticked_, now).value_or(now));
+  if (barrier_.stopping() == 0 || (stop_waited_ += std::min(passed, kLongestTick)) < stop_patience_)
+    return;
+  stop_waited_ = {};
+  for (const WorkerProcess& worker : processes_->all()) {
+    // One without a connection has its fence.
+    if (worker.connection.open() && barrier_.WaitsFor(worker, view()))
+      launcher_->Kill(worker, "has not left its view for long, though it was told to");
+  }
 }
 
 void WorkerOrders::Arm(Epoch epoch) {

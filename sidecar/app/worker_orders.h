@@ -4,6 +4,8 @@
 // Owner: WorkerTable. Thread rule: the sidecar's loop only. Callbacks may call back in.
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <string>
 
 #include "sidecar/app/launcher_peer.h"
@@ -52,6 +54,10 @@ class WorkerOrders {
   // Which workers live has changed, or one of them has stopped or reached the boundary: perhaps it
   // was the last one that was waited for.
   void CheckAnswers();
+  // Has workers killed that have been told to stop for long and don't: the thread of such a
+  // worker's engine hangs in something that the end of a view does not end, and the whole job waits
+  // for it.
+  void Tick(SteadyTime now);
 
   const PodView& view() const { return notifier_.view(); }
 
@@ -64,6 +70,9 @@ class WorkerOrders {
   LauncherPeer* const launcher_;
   WorkerNotifier notifier_;
   WorkerBarrier barrier_;
+  const std::chrono::milliseconds stop_patience_;
+  std::chrono::milliseconds stop_waited_{0};  // for the answer to `stop`
+  std::optional<SteadyTime> ticked_;          // last
 };
 
 }  // namespace ringmaster::app

@@ -215,6 +215,7 @@ void WorkerTable::OnEnter(WorkerProcess* worker, const json& frame) {
 }
 
 void WorkerTable::Tick(SteadyTime now) {
+  orders_.Tick(now);
   const std::vector<WorkerProcess> all_dead = watch_.Tick(now, view());
   if (all_dead.empty()) return;
   for (const WorkerProcess& dead : all_dead) {

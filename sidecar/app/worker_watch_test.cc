@@ -45,6 +45,42 @@ TEST_F(WorkerWatchTest, AWorkerThatWasStoppedWhileTheSidecarWasAwayIsKilledToo) 
   EXPECT_EQ(LastTo(1, "kill")["incarnation"], 3);
 }
 
+TEST_F(WorkerWatchTest, AWorkerThatPingsAndNeverLeavesItsViewThoughItIsToldToIsKilledInTheEnd) {
+  Make(1);
+  Launcher({{{"slot", 0}, {"incarnation", 3}, {"pid", 5}}});
+  Worker(2, 0, 3, 0, false, 5);
+  table_->orders().Install(MakeView(kFirst, {{0, 3}}), now_);
+  const auto pass = [this](milliseconds time) {
+    for (const SteadyTime end = now_ + time; now_ < end;) {
+      Frame(2, {{"t", "ping"}, {"n", 1}});
+      Pass(milliseconds(250));
+    }
+  };
+  pass(seconds(120));
+  table_->orders().Stop(kFirst);
+  pass(seconds(59));
+  now_ += std::chrono::hours(1);  // a machine that slept has not waited
+  table_->Tick(now_);
+  Frame(2, {{"t", "ping"}, {"n", 1}});
+  EXPECT_EQ(LastTo(1, "kill"), json::object());
+  pass(seconds(2));
+  EXPECT_EQ(LastTo(1, "kill")["incarnation"], 3);
+}
+
+TEST_F(WorkerWatchTest, AWorkerThatLeavesItsViewIsLeftAlone) {
+  Make(1);
+  Launcher({{{"slot", 0}, {"incarnation", 3}, {"pid", 5}}});
+  Worker(2, 0, 3, 0, false, 5);
+  table_->orders().Install(MakeView(kFirst, {{0, 3}}), now_);
+  table_->orders().Stop(kFirst);
+  Frame(2, {{"t", "stopped"}, {"epoch", kFirst}});
+  for (int i = 0; i < 400; ++i) {
+    Frame(2, {{"t", "ping"}, {"n", 1}});
+    Pass(milliseconds(250));
+  }
+  EXPECT_EQ(LastTo(1, "kill"), json::object());
+}
+
 TEST_F(WorkerWatchTest, AScriptThatHasNotCalledInitYetIsLeftAlone) {
   Make(1);
   table_->orders().Restore(MakeView(kFirst, {{0, 3}}), now_);

@@ -27,6 +27,13 @@ constexpr seconds kLongestWait{60};
 // How long the reader of the launcher's output gets to take what is left of it.
 constexpr seconds kLastWords{2};
 
+// How long before the end of the grace period the launcher stops the workers by itself. A sidecar
+// that can has it stop them half a second earlier, or less where there is little time
+// (app::TimeForBoundary).
+milliseconds DrainReserve(milliseconds grace) {
+  return std::min(milliseconds(1500), grace * 3 / 8);
+}
+
 }  // namespace
 
 Launcher::Launcher(Options options)
@@ -110,7 +117,10 @@ void Launcher::RunTimers() {
   library_.StartDue(now);
   if (children_.TakeSweep(now)) children_.SweepStrays(Clock::now());
   if (shutdown_.TakeDrainTooLong(now)) {
-    StopAll(0, std::max<milliseconds>(options_.grace / 5, seconds(1)),
+    // Without a sidecar nobody has asked before, and all of the time is left.
+    const milliseconds left =
+        link_.fd() >= 0 ? DrainReserve(options_.grace) : milliseconds(options_.grace) / 5;
+    StopAll(0, std::max<milliseconds>(left, seconds(1)),
             link_.fd() >= 0 ? "terminated, and the drain took too long"
                             : "terminated, and no sidecar to drain");
   }
@@ -205,7 +215,7 @@ void Launcher::OnFinish(bool left) {
 void Launcher::OnTerminate() {
   // The sidecar lets the workers leave at a step boundary. Without one nothing else tells them.
   const milliseconds patience =
-      link_.fd() >= 0 ? milliseconds(options_.grace) * 3 / 4 : milliseconds(0);
+      link_.fd() >= 0 ? options_.grace - DrainReserve(options_.grace) : milliseconds(0);
   if (!shutdown_.Terminate(Clock::now(), patience))
     return StopAll(0, seconds(1), "terminated again");
   Log("terminating", {{"grace_seconds", std::to_string(options_.grace.count())}});

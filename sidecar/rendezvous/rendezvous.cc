@@ -23,6 +23,7 @@ namespace ringmaster::rendezvous {
 namespace {
 
 constexpr std::chrono::seconds kStopDeadline{1};
+constexpr int kIdlePingMs = 60'000;
 
 class Server final : public RendezvousServer, private v1::Rendezvous::CallbackService {
  public:
@@ -45,6 +46,12 @@ class Server final : public RendezvousServer, private v1::Rendezvous::CallbackSe
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     rpc::LimitMessages(&builder);
     rpc::LimitConnections(&builder);
+    // The others keep their connections for a rebuild to come, so one whose other end has vanished
+    // must be found without a call on it.
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kIdlePingMs);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kIdlePingMs / 3);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit
     builder.AddListeningPort(address, credentials, &port_);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();

@@ -148,6 +148,35 @@ assert values == [0, 1], values
 """)
 
 
+@pytest.mark.parametrize("first", ["[1, 2]", "[2]", "[1]"])
+def test_a_rank_that_dies_when_others_have_returned_leaves_a_value_for_each_rank_of_the_end(call, first):
+    """Those in `first` return at once and wait for the others' end, while rank 0 dies; the last one returns when it has seen that."""
+    optional.module("cloudpickle")
+    call("""
+def moves():
+    import ringmaster as rm
+    rm.init()
+    if rm.is_joining():
+        return "a successor, which nobody lets in"
+    born = rm.rank()
+    if born == 0:
+        while len(os.listdir(folder)) < %d:
+            time.sleep(0.01)
+        time.sleep(0.3)  # so that they wait
+        os.kill(os.getpid(), signal.SIGKILL)
+    if born not in %s:
+        while rm.size() == 3:
+            time.sleep(0.01)
+    open(os.path.join(folder, str(born)), "w").close()
+    return born
+
+import tempfile
+with tempfile.TemporaryDirectory() as folder:
+    values = run(moves, np=3, min_np=1, max_np=3, show_output=False)
+assert values == [1, 2], values
+""" % (len(eval(first)), first))
+
+
 def test_ctrl_c_ends_the_job(tmp_path, call):
     optional.module("cloudpickle")
     (tmp_path / "waits.py").write_text(HEAD + """

@@ -117,6 +117,9 @@ RM_API rm_status rm_shutdown_at_exit(void);
 
 /* This worker's place in its view. All of them return -1 before rm_init and after rm_shutdown. */
 RM_API int rm_rank(void); /* 0 to rm_size() - 1 */
+/* The rank that this worker had when the newest rm_shutdown ended; -1: none has. While rm_shutdown
+ * waits for other ranks theirs and this one may change, because others may die or leave. */
+RM_API int rm_last_rank(void);
 RM_API int rm_size(void);
 RM_API int rm_local_rank(void); /* among the workers of this pod, in rank order */
 RM_API int rm_local_size(void); /* workers of this pod */

@@ -127,11 +127,11 @@ def shutdown(timeout=None):
     global _last_rank
     if not is_initialized():
         return
-    _last_rank = library().rm_rank()
     try:
         call("rm_shutdown", _limit(timeout))
     finally:
         if not is_initialized():  # also where it is down though not all have agreed
+            _last_rank = library().rm_last_rank()
             _forget()
 
 

@@ -63,6 +63,7 @@ _FUNCTIONS = {
     "rm_shutdown": (c_int, [c_double]),
     "rm_shutdown_at_exit": (c_int, []),
     "rm_rank": (c_int, []),
+    "rm_last_rank": (c_int, []),
     "rm_size": (c_int, []),
     "rm_local_rank": (c_int, []),
     "rm_local_size": (c_int, []),

@@ -106,8 +106,11 @@ def is_running():
 
 
 def _after_step(info):
-    if _running is not None and info.view_changed:
-        _running.on_view_changed()
+    if _running is None or not info.view_changed:
+        return
+    if info.state_synced and runs_in_place():  # elsewhere the function is entered again
+        _begin_sums_anew()
+    _running.on_view_changed()
 
 
 @_core.on_change_missed
@@ -134,6 +137,24 @@ def on_entering(callback):
     return callback
 
 
+_adding_up = []
+
+
+def on_begin_sums(callback):
+    """Calls it on all ranks when what they have added up since a step began is void, because a
+    joiner has nothing of it: a training function is about to be entered, or one that runs in place
+    goes on with a joiner.
+    """
+    _adding_up.append(callback)
+    return callback
+
+
+@on_entering
+def _begin_sums_anew():
+    for callback in _adding_up:
+        callback()
+
+
 _on_run = []
 
 
@@ -148,6 +169,13 @@ def on_run(mark):
 def runs_in_place():
     """Whether a training function runs that is entered once, however the world changes."""
     return _running is not None and not Steps.commit_ends_step
+
+
+def has_in_place(model):
+    """Whether such a function runs and its state has this model: all ranks have the same then, a
+    joiner from its beginning.
+    """
+    return runs_in_place() and getattr(_running, "model", None) is model
 
 
 def makes_anew():

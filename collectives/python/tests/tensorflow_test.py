@@ -91,6 +91,14 @@ def test_FitIsEnteredAgainAfterADeathAndAJoin(job, options):
     assert "enter %s 2" % entered[2][0] in joiner and "ended at 6 with 2" in joiner
 
 
+@pytest.mark.parametrize("options", VERSIONS[-1:], indirect=True)
+def test_FitInPlaceGoesOnWithAJoinerInTheMiddleOfWhatIsAddedUp(job, options):
+    one = job("keras_in_place.py", 2, BATCHES="150", spares=[0], **options)
+    one.replace_slot_0(admitted_at=60)  # each compares its weights with the others'
+    for who in (1, 1), (0, 2):
+        assert "ended at 150 with 2" in log_of(one, *who)
+
+
 @pytest.mark.parametrize("options, more", [(VERSIONS[-1], {}), (VERSIONS[-1], {"IN_GRAPH": "1"}), (VERSIONS[0], {"IN_GRAPH": "1"})],
                          indirect=["options"])
 def test_AJoinerNormalisesWithSurvivorsThatHaveMadeMoreLayers(job, options, more):

@@ -90,14 +90,23 @@ function follow(key) {
   page.stream = new EventSource("/api/stream?job=" + encodeURIComponent(key));
   page.stream.onmessage = (event) => {
     const seen = JSON.parse(event.data);
-    $("connection").textContent = seen.error ? "the API server does not answer: " + seen.error : "";
+    sayWhyNot(seen.error);
     page.job = seen.job;
+    if (!seen.sample) return;  // it could not be looked at yet
     const last = page.samples[page.samples.length - 1];
     if (!last || seen.sample.t > last.t) page.samples.push(seen.sample);
     if (page.samples.length - page.past > MOST_SAMPLES) page.samples.splice(page.past, 1);
     draw();
   };
-  page.stream.onerror = () => { $("connection").textContent = "not connected: what serves this page has ended, or is away"; };
+  page.stream.onerror = () => {
+    $("connection").textContent = "not connected: what serves this page has ended, or is away";
+    // The browser tries again by itself, but not where it was refused: then nothing follows this job any more.
+    if (page.stream.readyState === EventSource.CLOSED) setTimeout(() => { if (page.key === key) follow(key); }, 3000);
+  };
+}
+
+function sayWhyNot(error) {
+  $("connection").textContent = error ? "not up to date: " + error : "";
 }
 
 function draw() {
@@ -406,7 +415,8 @@ function listJobs() {
       if (page.key) $("jobs").value = page.key;
       else if (keys.length) show(keys.includes(wanted) ? wanted : keys[0]);
       if (page.key) $("jobs").value = page.key;
-      $("none").hidden = keys.length > 0;
+      if (!page.key) sayWhyNot(seen.error);  // else the job's stream says it
+      $("none").hidden = keys.length > 0 || Boolean(seen.error);
       drawLine(seen.line);
     })
     .catch(() => {});

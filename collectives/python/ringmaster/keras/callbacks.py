@@ -48,8 +48,9 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):
         run_without_xla(model)
 
     def on_train_begin(self, logs=None):
-        # All ranks begin anew, a joiner among them for the first time.
-        self.broadcast_done = False
+        # All ranks begin anew, a joiner among them for the first time; or in place nobody does, and
+        # a joiner must not wait for the others' first batch.
+        self.broadcast_done = _elastic.has_in_place(self.model)
 
     def on_train_batch_end(self, batch, logs=None):
         if not self.broadcast_done:

@@ -51,6 +51,8 @@ class CommitStateCallback(tf.keras.callbacks.Callback):
             self.state.commit()
 
     def on_epoch_end(self, epoch, logs=None):
+        # A joiner that this commit lets in begins at this number, too.
+        self.batches_remaining = self.batches_per_commit
         self.state.commit()
 
 

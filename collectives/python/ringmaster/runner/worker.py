@@ -36,6 +36,7 @@ def call(packed, report, most_bytes=None):
     except SystemExit:
         raise  # a worker that was drained or dropped, or a script's own wish
     except Exception as error:
+        _end_if_dropped(error)
         text = traceback.format_exc()
         print(text, end="", file=sys.stderr, flush=True)
         report.failure(place(), _dump_failure(error, text, report.host()))
@@ -43,8 +44,18 @@ def call(packed, report, most_bytes=None):
     if _core._process != os.getpid():
         # The function uses no collectives. All workers agree on the job's end all the same.
         _core.init(_ANY_TIME)
-    if not _core.is_joining():  # else it has no rank, and what it did was no part of the job
-        report.value(place(), data)
+    if _core.is_joining():
+        return  # it has no rank, and what it did was no part of the job
+    _core.shutdown()  # until all have agreed on the end ranks may still move
+    report.value(place(), data)
+
+
+def _end_if_dropped(error):
+    """Ends this process as what a graph of TensorFlow has made another error of would have."""
+    calling = sys.modules.get("ringmaster.tensorflow.calling")
+    inner = calling.error_behind(error) if calling else None
+    if isinstance(inner, SystemExit):
+        raise inner from error
 
 
 def place():

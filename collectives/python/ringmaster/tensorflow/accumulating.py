@@ -6,22 +6,24 @@ import tensorflow as tf
 from tensorflow import compat
 
 from ringmaster import elastic
+from ringmaster.tensorflow.reducing import identity
 
 
 class Accumulation:
     """Of one optimizer. Its variables are made at the first gradients.
 
-    Whenever an elastic training function is entered it begins anew on all ranks: a joiner has added
-    up nothing, and what a rolled back batch has added is void.
+    Whenever an elastic training function is entered, or goes on in place with a joiner, it begins
+    anew on all ranks: a joiner has added up nothing.
     """
 
     def __init__(self, passes, average):
         self._passes = passes
         self._average = average
-        self._sums = None
+        self._known = {}  # the variables of the first pass, by identity
+        self._sums = {}  # of those that have had a gradient, by identity
         self._count = None
         begin = weakref.WeakMethod(self._begin_anew)
-        elastic.on_entering(lambda: (begin() or (lambda: None))())
+        elastic.on_begin_sums(lambda: (begin() or (lambda: None))())
 
     def _begin_anew(self):
         if self._count is None:
@@ -39,28 +41,29 @@ class Accumulation:
         session.run([variable.initializer for variable in self._variables()])
 
     def _variables(self):
-        return [variable for variable in [*self._sums, self._count] if variable is not None]
+        return [*self._sums.values(), self._count]
 
     def step(self, gradients, variables, apply, skip):
-        """apply(sums) in every `passes`th call, else skip(). Both return what a graph of
-        tf.compat.v1 has to run, elsewhere nothing.
+        """apply(sums of `variables`) in every `passes`th call, else skip(). Both return what a graph
+        of tf.compat.v1 has to run, elsewhere nothing. What a variable that is missing in a call has
+        added up waits for the next one that has it. ValueError: a variable is none of the first
+        call's, so that no call might ever apply what all have added up.
 
         Returns what a graph has to run (an operation, None in eager mode).
         """
-        if self._sums is None:
-            self._make(gradients, variables)
+        self._make_missing(gradients, variables)
+        totals = [self._sums.get(identity(variable)) for variable in variables]
         added = [total.assign_add(tf.convert_to_tensor(gradient))
-                 for total, gradient in zip(self._sums, gradients) if gradient is not None]
+                 for total, gradient in zip(totals, gradients) if gradient is not None]
         with tf.control_dependencies(added or None):
             count = self._count.assign_add(1)
 
         def all_of_them():
             divisor = self._passes if self._average else 1
-            sums = [None if gradient is None else total.read_value() / divisor
-                    for total, gradient in zip(self._sums, gradients)]
+            sums = [None if total is None else total.read_value() / divisor for total in totals]
             applied = apply(sums)
             with tf.control_dependencies([] if applied is None else [applied]):
-                done = [total.assign(tf.zeros_like(total)) for total in self._sums
+                done = [total.assign(tf.zeros_like(total)) for total in totals
                         if total is not None]
                 return self._read(done + [self._count.assign(0)])
 
@@ -75,11 +78,25 @@ class Accumulation:
         with tf.control_dependencies(after):
             return tf.constant(True)
 
-    def _make(self, gradients, variables):
+    def _make_missing(self, gradients, variables):
+        first = self._count is None
+        for gradient, variable in zip(gradients, variables):
+            key = identity(variable)
+            if first:
+                self._known[key] = variable  # kept alive, so that nothing else gets its identity
+            elif key not in self._known:
+                raise ValueError("variables: has %s, which the first of the passes had not: "
+                                 "backward_passes_per_step adds up gradients of the same variables"
+                                 % getattr(variable, "name", variable))
+            if gradient is not None and key not in self._sums:
+                with tf.init_scope():
+                    self._sums[key] = tf.Variable(tf.zeros(variable.shape, gradient.dtype),
+                                                  trainable=False)
+        if first:
+            self._make_count()
+
+    def _make_count(self):
         with tf.init_scope():
-            self._sums = [None if gradient is None else
-                          tf.Variable(tf.zeros(variable.shape, gradient.dtype), trainable=False)
-                          for gradient, variable in zip(gradients, variables)]
             self._count = tf.Variable(0, dtype=tf.int64, trainable=False)
             if not tf.executing_eagerly():
                 # A script may let go of the optimizer, whose operations the graph goes on to run.

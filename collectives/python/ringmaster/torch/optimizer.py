@@ -15,7 +15,7 @@ import warnings
 import weakref
 
 from ringmaster import _core, presence
-from ringmaster.elastic import Steps, on_dropped, on_entering
+from ringmaster.elastic import Steps, on_begin_sums, on_dropped
 from ringmaster.process_sets import global_process_set
 from ringmaster.reductions import Adasum, Average, Sum
 from ringmaster.torch import adasum_optimizer, optimizer_options
@@ -36,7 +36,7 @@ DEFAULT_BUCKET_BYTES = 16 << 20
 _hooking = weakref.WeakSet()  # optimizers whose parameters tell them of their gradients
 
 
-@on_entering
+@on_begin_sums
 def _all_begin_anew():
     for optimizer in list(_hooking):
         optimizer.begin_anew()

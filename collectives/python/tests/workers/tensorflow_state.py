@@ -33,6 +33,30 @@ def test_gradients_that_were_added_up_are_void_when_the_function_is_entered_agai
     assert weights == [100.0, 93.0, 93.0, 93.0, 63.0], weights
 
 
+def test_gradients_are_added_up_by_their_variables():
+    def after(*passes):
+        """Values of the variables v and w, both 0 before."""
+        v, w = tf.Variable(0.0), tf.Variable(0.0)
+        sgd = tf.keras.optimizers.SGD(1.0)
+        optimizer = hvd.DistributedOptimizer(sgd, backward_passes_per_step=2)
+        for gradients_of in passes:
+            by_name = {"v": v, "w": w}
+            optimizer.apply_gradients([(None if value is None else tf.constant(value), by_name[name])
+                                       for name, value in gradients_of])
+        return float(v), float(w)
+
+    assert after([("v", 1.0), ("w", 10.0)], [("w", 20.0), ("v", 2.0)]) == (-3.0, -30.0)
+    assert after([("v", 1.0), ("w", 10.0)], [("v", 1.0), ("w", None)]) == (-2.0, -10.0)
+    assert after([("v", 1.0), ("w", None)], [("v", 1.0), ("w", 10.0)]) == (-2.0, -10.0)
+    assert after([("v", 1.0), ("w", None)], [("v", 1.0), ("w", None)]) == (-2.0, 0.0)
+    try:
+        after([("v", 1.0)], [("w", 10.0)])
+    except (ValueError, KeyError) as error:  # the latter: Keras 3's own
+        assert "which the first of the passes had not" in str(error) or "Variable" in str(error), error
+    else:
+        raise AssertionError("not refused")
+
+
 def test_a_sampler_in_a_state_stays_the_same_object_and_is_committed():
     def make():
         model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(1)])
