@@ -6,6 +6,8 @@
 
 #include <map>
 
+#include "common/membership/view.h"
+
 namespace ringmaster::controllers {
 namespace {
 
@@ -66,7 +68,19 @@ struct Metrics::Families {
                            .Register(*registry)
                            .Add({})),
         ok(reconcile.Add({{"result", "ok"}}, ReconcileBuckets())),
-        retry(reconcile.Add({{"result", "retry"}}, ReconcileBuckets())) {}
+        retry(reconcile.Add({{"result", "retry"}}, ReconcileBuckets())) {
+    // A series that came into being with its first count would have no rate then, and no alert
+    // would see the first recovery of each cause.
+    for (int reason = 0; reason <= static_cast<int>(membership::Reason::kLinkBroken); ++reason) {
+      const std::string cause(membership::ReasonText(static_cast<membership::Reason>(reason)));
+      for (const char* phase : job::kPhases) Recovery(phase, cause);
+      Recovery(kTotal, cause);
+    }
+  }
+
+  Histogram& Recovery(const std::string& phase, const std::string& cause) {
+    return recovery.Add({{"phase", phase}, {"cause", cause}}, RecoveryBuckets());
+  }
 
   prometheus::Family<Histogram>& reconcile;
   Counter& cpu;
@@ -126,8 +140,7 @@ void Metrics::Settle() {
   const sync::MutexLock lock(&mu_);
   for (const auto& recovery : recoveries_.TakeSettled(RecoveryMeter::Clock::now())) {
     for (const auto& [phase, seconds] : recovery.seconds) {
-      families_->recovery.Add({{"phase", phase}, {"cause", recovery.cause}}, RecoveryBuckets())
-          .Observe(seconds);
+      families_->Recovery(phase, recovery.cause).Observe(seconds);
     }
   }
 }

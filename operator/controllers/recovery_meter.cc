@@ -18,7 +18,7 @@ void RecoveryMeter::Report(const std::string& job_uid, const job::Rebuild& rebui
   Recovery& recovery = pending.recovery;
   if (recovery.cause.empty()) recovery.cause = rebuild.reason;
   job::KeepLongest(rebuild.seconds, &recovery.seconds);
-  job::KeepLongest({{"total", job::TotalSeconds(rebuild.seconds)}}, &recovery.seconds);
+  job::KeepLongest({{kTotal, job::TotalSeconds(rebuild.seconds)}}, &recovery.seconds);
   if (job.pending.size() > kMaxPending) job.pending.erase(job.pending.begin());
 }
 

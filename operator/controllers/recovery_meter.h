@@ -14,12 +14,15 @@
 
 namespace ringmaster::controllers {
 
+// Beside the phases of a rebuild: all of them together.
+inline constexpr char kTotal[] = "total";
+
 class RecoveryMeter {
  public:
   using Clock = std::chrono::steady_clock;
   struct Recovery {
     std::string cause;
-    job::PhaseSeconds seconds;  // by phase, and "total"; each of the slowest pod
+    job::PhaseSeconds seconds;  // by phase, and kTotal; each of the slowest pod
   };
   // Reports come within a moment of each other; a pod that takes longer has not recovered.
   static constexpr std::chrono::seconds kSettled{5};

@@ -4,6 +4,7 @@ import json
 import os
 import re
 
+import pytest
 import yaml
 
 from conftest import CHART, ROOT, of_kind, only, render, run, tool
@@ -67,6 +68,13 @@ def test_kustomize_builds_what_the_chart_renders():
     assert plain(build("base")) == plain(render())
 
 
+@pytest.mark.parametrize("folder", ["base", "overlays/page", "overlays/example"])
+def test_no_flag_is_given_twice_for_the_operator_would_refuse_it(folder):
+    args = only(build(folder), "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
+    names = [word.split("=")[0] for word in args]
+    assert sorted(names) == sorted(set(names))
+
+
 def test_the_overlay_of_the_page_is_the_chart_with_the_page():
     def in_any_order(value):
         if isinstance(value, dict):
@@ -93,6 +101,6 @@ def test_the_example_overlay_changes_what_it_says_and_leaves_no_old_namespace():
     assert container["image"] == "registry.example.com/ringmaster/operator:0.1.0"
     assert {"name": "SIDECAR_IMAGE", "value": "registry.example.com/ringmaster/sidecar:0.1.0"} in \
         container["env"]
-    assert container["args"][-1] == "--log-level=debug"
+    assert container["args"][-1] == "--autoscaling=Pending"
     assert only(objects, "Namespace")["metadata"]["name"] == "training-system"
     assert only(objects, "PrometheusRule")["metadata"]["name"] == "training-team"

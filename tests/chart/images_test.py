@@ -66,7 +66,7 @@ def test_an_image_has_no_root_and_no_development_packages(image):
 
 def test_the_trainer_has_one_layer_of_packages():
     text = dockerfile("trainer")
-    assert text.count("\nRUN ") == 1 and "rm -rf /var/lib/apt/lists/*" in text
+    assert text.count("apt-get") == 2 and text.count("\nRUN apt-get") == 1 and "rm -rf /var/lib/apt/lists/*" in text
 
 
 @pytest.mark.skipif(not BIN, reason="RINGMASTER_BIN is not set: no binaries to collect")
@@ -151,6 +151,30 @@ def test_the_context_of_an_image_has_every_file_that_is_copied(tmp_path, image):
            '{ echo "no $f" >&2; exit 9; }; done\n' % " ".join(sources)
     done = run(SCRIPT, "--with", builder(tmp_path, look), "--build-dir", os.path.dirname(BIN), "--library", "native", image)
     assert sources and done.returncode == 0, done.stderr
+
+
+def test_files_that_only_their_owner_may_read_go_into_an_image_for_everybody(tmp_path):
+    """The container runs as another user. What is installed is made up here, as by a build in a checkout under umask 077."""
+    for program in ("operator", "sidecar", "launcher", "bench"):
+        file = tmp_path / "build/bin" / ("ringmaster-" + program)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch(0o700)
+    install = tmp_path / "tools/cmake"
+    install.parent.mkdir()
+    install.write_text('#!/bin/sh\nwhile [ "$1" != --prefix ]; do shift; done\n'
+                       'umask 077 && mkdir -p "$2/bin" "$2/lib" && cp %s/build/bin/* "$2/bin/" && echo >"$2/lib/libringmaster.so.1" &&\n'
+                       'ln -sf libringmaster.so.1 "$2/lib/libringmaster.so"\n' % tmp_path)
+    install.chmod(0o755)
+    look = 'for last; do :; done\n[ -x "$last/bin/ringmaster-operator" ] || exit 9\n' \
+           'find "$last" ! -perm -o=r -o -perm -u=x ! -perm -o=x | grep . && exit 9; exit 0\n'
+    done = run("sh", "-c", 'umask 077 && PATH=%s:$PATH exec "$@"' % install.parent, "sh", SCRIPT, "--with", builder(tmp_path, look),
+               "--build-dir", tmp_path / "build", "operator")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_trainer_may_be_made_of_a_checkout_that_only_its_owner_may_read():
+    text = dockerfile("trainer")
+    assert text.index("\nCOPY ") < text.index("\nRUN chmod -R a+rX .\n") < text.index("\nUSER ")
 
 
 @pytest.mark.skipif(not BIN, reason="RINGMASTER_BIN is not set: no library to look at")

@@ -22,7 +22,7 @@ ALL_ON = {
 }
 ALL_OFF = {
     "replicas": 1, "leaderElection": {"enabled": False}, "crds": {"install": False},
-    "rbac": {"create": False, "aggregate": False}, "serviceAccount": {"create": False, "name": "mine"},
+    "rbac": {"create": False}, "serviceAccount": {"create": False, "name": "mine"},
     "topologySpread": {"enabled": False}, "podDisruptionBudget": {"enabled": False},
     "networkPolicy": {"enabled": False}, "metrics": {"annotations": False},
     "cleanup": {"enabled": False},
@@ -196,6 +196,23 @@ def test_what_flags_name_stands_before_them_in_the_environment():
     assert used and used <= names
 
 
+def test_no_flag_is_given_twice_for_the_operator_would_refuse_it(objects):
+    names = [word.split("=")[0] for word in only(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_a_flag_of_extraArgs_comes_in_the_place_of_the_charts_own():
+    args = operator_container(extraArgs=["--log-level=debug", "--leader-elect=false", "--retry-period-seconds=3"])["args"]
+    assert args[-3:] == ["--log-level=debug", "--leader-elect=false", "--retry-period-seconds=3"]
+    kept = [word for word in operator_container()["args"] if word not in ("--log-level=info", "--leader-elect")]
+    assert args[:-3] == kept
+
+
+def test_without_rights_of_the_charts_there_is_no_role_and_no_binding_of_any_kind():
+    objects = render(rbac={"create": False}, metrics={"secure": True}, page={"enabled": True})
+    assert not [o["metadata"]["name"] for o in objects if "Role" in o["kind"]]
+
+
 def test_another_configuration_makes_other_pods():
     one = operator_pod(config={"leaseDurationSeconds": 20})
     two = operator_pod(config={"leaseDurationSeconds": 21})
@@ -228,13 +245,16 @@ def test_annotations_name_the_metrics_port_for_a_prometheus_without_its_operator
     assert annotations["prometheus.io/scrape"] == "true"
     off = operator_pod(metrics={"annotations": False})["metadata"]["annotations"]
     assert not any(name.startswith("prometheus.io/") for name in off)
+    twice = operator_pod(metrics={"serviceMonitor": {"enabled": True}})["metadata"]["annotations"]
+    assert not any(name.startswith("prometheus.io/") for name in twice), "each pod would be scraped twice"
 
 
 def test_secure_metrics_are_scraped_with_a_token_over_tls():
-    values = {"metrics": {"secure": True, "serviceMonitor": {"enabled": True}}}
+    values = {"metrics": {"secure": True}}
     assert "--metrics-secure" in operator_container(**values)["args"]
     assert "--metrics-secure" not in operator_container()["args"]
     assert operator_pod(**values)["metadata"]["annotations"]["prometheus.io/scheme"] == "https"
+    values["metrics"]["serviceMonitor"] = {"enabled": True}
     endpoint = only(render(**values), "ServiceMonitor")["spec"]["endpoints"][0]
     assert endpoint["scheme"] == "https" and endpoint["bearerTokenFile"].endswith("serviceaccount/token")
     assert endpoint["tlsConfig"] == {"insecureSkipVerify": True}
@@ -252,6 +272,21 @@ def test_the_page_is_off_until_it_is_asked_for_and_then_the_leaders():
     assert [(p["port"], p["targetPort"]) for p in service["spec"]["ports"]] == [(9444, "page")]
     ingress = only(render(**values), "NetworkPolicy")["spec"]["ingress"]
     assert {"ports": [{"port": "page", "protocol": "TCP"}], "from": [{"podSelector": {}}]} in ingress
+
+
+def test_the_pod_of_helm_test_gets_to_the_ports_that_it_asks_whoever_else_may():
+    peers = [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}]
+    for values in ({}, {"metricsFrom": peers}, {"sidecarsFrom": peers}, {"metricsFrom": peers, "sidecarsFrom": peers}):
+        objects = render(networkPolicy=values)
+        labels = only(objects, "Pod")["metadata"]["labels"]
+        admitted = set()
+        for rule in only(objects, "NetworkPolicy")["spec"]["ingress"]:
+            if "from" not in rule or any(peer.get("podSelector", {}).get("matchLabels", {"": ""}).items() <= labels.items()
+                                         for peer in rule["from"]):
+                admitted |= {each["port"] for each in rule["ports"]}
+        assert {"grpc", "metrics"} <= admitted, values
+    closed = only(render(networkPolicy={"metricsFrom": peers}), "NetworkPolicy")["spec"]["ingress"]
+    assert {"ports": [{"port": "metrics", "protocol": "TCP"}], "from": peers} in closed
 
 
 def test_monitors_keep_the_namespace_of_the_job():

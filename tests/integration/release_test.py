@@ -52,6 +52,33 @@ def test_everything_is_made_and_tried_and_the_bill_names_what_is_inside(tmp_path
     assert licences == {part["name"] for part in bill["components"]}
 
 
+def summed(folder):
+    return {line.split()[1] for line in (folder / "SHA256SUMS").read_text().splitlines()}
+
+
+def test_a_folder_with_files_of_others_is_refused_and_left_as_it_is(tmp_path):
+    (tmp_path / "values.yaml").write_text("mine")
+    for _ in range(2):
+        done = release(VERSION, "--only", "chart", "--out", tmp_path)
+        assert done.returncode == 2 and "is not empty and has no SHA256SUMS of a release" in done.stderr, done.stderr
+        (tmp_path / "SHA256SUMS").write_text("%s  values.yaml\n" % hashlib.sha256(b"mine").hexdigest())  # of others
+    assert (tmp_path / "values.yaml").read_text() == "mine" and len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_release_takes_the_place_of_the_one_before_and_of_nothing_else_in_its_folder(tmp_path):
+    made = {"ringmaster-%s.tgz" % VERSION, "ringmaster-%s-manifests.yaml" % VERSION}
+    out = tmp_path / "out"
+    skip_where_it_lacks(release(VERSION, "--only", "chart", "--out", out))
+    assert summed(out) == made
+    earlier, mine = "ringmaster-0.0.9-linux-x86_64.tar.gz", "notes.tar"
+    for name in (earlier, mine):
+        (out / name).touch()
+    with (out / "SHA256SUMS").open("a") as sums:
+        sums.write("%s  %s\n" % (hashlib.sha256().hexdigest(), earlier))
+    skip_where_it_lacks(release(VERSION, "--only", "chart", "--out", out))
+    assert summed(out) == made and {file.name for file in out.iterdir()} == made | {"SHA256SUMS", mine}
+
+
 def test_the_wheel_with_the_programs_is_all_that_a_job_needs_beside_python():
     """It is installed by pip where there is Python and nothing else, and a job loses a worker there and gets it back."""
     skip_where_it_lacks(run("wheel", "--quick", "--build-dir", BIN.parent))

@@ -1,6 +1,21 @@
 {{/* The operator's flags, as a YAML list. The kubelet fills in $(POD_NAMESPACE) and $(SIDECAR_IMAGE), so that an overlay can change
      both without touching the list. */}}
 {{- define "ringmaster.operatorArgs" -}}
+{{- /* The operator refuses a flag that is given twice: one of extraArgs comes in the place of the chart's own. */}}
+{{- $given := list }}
+{{- range .Values.extraArgs }}
+{{- $given = append $given (splitList "=" . | first) }}
+{{- end }}
+{{- $args := list }}
+{{- range include "ringmaster.chartArgs" . | fromYamlArray }}
+{{- if not (has (splitList "=" . | first) $given) }}
+{{- $args = append $args . }}
+{{- end }}
+{{- end }}
+{{- concat $args .Values.extraArgs | toYaml }}
+{{- end -}}
+
+{{- define "ringmaster.chartArgs" -}}
 - --listen=0.0.0.0:{{ .Values.ports.grpc }}
 - --sidecar-target={{ include "ringmaster.fullname" . }}.$(POD_NAMESPACE).svc:{{ .Values.ports.grpc }}
 - --sidecar-image=$(SIDECAR_IMAGE)
@@ -61,8 +76,5 @@
 {{- end }}
 {{- if .Values.config }}
 - --config=/etc/ringmaster/config.yaml
-{{- end }}
-{{- with .Values.extraArgs }}
-{{ toYaml . }}
 {{- end }}
 {{- end -}}
