@@ -10,13 +10,14 @@ import socket
 import subprocess
 import sys
 import threading
+import types
 
 import optional
 import pytest
 
-from ringmaster import _library
+from ringmaster import _library, errors
 from ringmaster.runner import (HorovodRunner, cluster, config_file, function, horovodrun, hosts,
-                               local, messages, modules, options, plan, program, results)
+                               local, messages, modules, options, plan, program, results, worker)
 from ringmaster.runner.errors import FunctionError, LaunchError, ProgramMissing, RankError
 
 
@@ -425,6 +426,20 @@ def test_ValuesAreReadByRank(tmp_path):
         (tmp_path / ("value.%d" % rank)).write_bytes(pickle.dumps(rank * 2))
     (tmp_path / "value.1.4242").write_bytes(b"half")  # its worker was killed while it wrote
     assert results.of_folder(str(tmp_path)) == {0: 0, 2: 4, 10: 20}
+
+
+def test_AWorkerThatIsDroppedWithinAGraphEndsAsOneThatIsDropped(monkeypatch):
+    """What TensorFlow raises is an error of its own."""
+    dropped = errors.WorkerDroppedError("silent for too long")
+    calling = types.SimpleNamespace(error_behind=lambda error: dropped)
+    monkeypatch.setitem(sys.modules, "ringmaster.tensorflow.calling", calling)
+
+    def trains():
+        raise RuntimeError("silent for too long")
+
+    with pytest.raises(errors.WorkerDroppedError) as raised:
+        worker.call(function.pack(trains, (), {}, []), report=None)
+    assert raised.value.code == errors.EXIT_DROPPED
 
 
 def unknown_class_of_a_worker():
