@@ -3,6 +3,7 @@
 // Everything here is a plain value or a pure function.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -16,10 +17,14 @@ using Json = nlohmann::json;
 struct FieldError {
   std::string path;
   std::string message;  // holds the value and what is allowed
+  // It is only that nobody here knows the field.
+  bool unknown_field = false;
   std::string ToString() const { return path + ": " + message; }
   friend bool operator==(const FieldError&, const FieldError&) = default;
 };
 using FieldErrors = std::vector<FieldError>;
+// How many of them are more than unknown fields.
+std::size_t CountWrong(const FieldErrors& errors);
 // One line for each.
 std::string ToString(const FieldErrors& errors);
 

@@ -316,7 +316,7 @@ std::string PodsDigest(const Spec& spec, const Json& defaults) {
 // `taken_up`: an operator has accepted the job. Values that an earlier version accepted but
 // ignored, and that this one refuses, stay ignored for such a job.
 void ReadSpec(ObjectReader& spec, bool taken_up, HorovodJob* job, FieldErrors* errors) {
-  const std::size_t before = errors->size();
+  const std::size_t before = CountWrong(*errors);
   Spec& out = job->spec;
   Json collectives = Json::object();
   ObjectReader no_collectives(collectives, "spec.collectives", errors);
@@ -336,7 +336,7 @@ void ReadSpec(ObjectReader& spec, bool taken_up, HorovodJob* job, FieldErrors* e
   spec.RefuseUnknown();
   out.failure_policy_json = FailurePolicyToJson(out.failure_policy);
   out.pods_digest = PodsDigest(out, defaults);
-  if (errors->size() == before) CheckSizes(out, errors);
+  if (CountWrong(*errors) == before) CheckSizes(out, errors);
 }
 
 void CheckConstant(ObjectReader& reader, const std::string& name, const std::string& wanted) {
@@ -408,7 +408,7 @@ FieldErrors CheckUpdate(const Spec& before, const Spec& after) {
   return errors;
 }
 
-tl::expected<HorovodJob, FieldErrors> ParseHorovodJob(const Json& object) {
+tl::expected<HorovodJob, FieldErrors> ParseHorovodJob(const Json& object, UnknownFields unknown) {
   FieldErrors errors;
   HorovodJob job;
   if (!object.is_object()) {
@@ -423,6 +423,12 @@ tl::expected<HorovodJob, FieldErrors> ParseHorovodJob(const Json& object) {
   root.Object("spec", true,
               [&](ObjectReader& reader) { ReadSpec(reader, job.status.TakenUp(), &job, &errors); });
   root.RefuseUnknown();
+  if (unknown == UnknownFields::kIgnore) {
+    for (const FieldError& error : errors) {
+      if (error.unknown_field) job.ignored_fields.push_back(error.path);
+    }
+    std::erase_if(errors, [](const FieldError& error) { return error.unknown_field; });
+  }
   if (!errors.empty()) return tl::unexpected(std::move(errors));
   const std::string& queue = job.spec.run_policy.scheduling_policy.queue;
   if (!queue.empty()) job.queue = queue;

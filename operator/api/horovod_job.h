@@ -212,6 +212,7 @@ struct HorovodJob {
   std::string queue_priority_class;  // from the label; empty: the pods' priority counts
   Spec spec;
   Status status;
+  std::vector<std::string> ignored_fields;  // paths: see UnknownFields
 
   std::string Key() const { return ns + "/" + name; }
   // The largest number of pods that the job may run now: replicas within [min, max], rounded down
@@ -227,10 +228,16 @@ struct HorovodJob {
   bool Suspended() const { return spec.run_policy.suspend || spec.worker.replicas == 0; }
 };
 
-// Parses strictly: reports every unknown field, wrong type and forbidden value with its path.
-// Defaults are filled in. `status` is read leniently, because an older or newer operator may have
-// written it.
-tl::expected<HorovodJob, FieldErrors> ParseHorovodJob(const Json& object);
+// kIgnore: for objects of an API server. It stores only fields that the CRD knows, so fields that
+// are unknown here are of a later CRD. It shows their defaults even in jobs of before, so that each
+// job would be wrong until this program is of that version, too.
+enum class UnknownFields { kRefuse, kIgnore };
+
+// Parses strictly: reports every unknown field (unless they are ignored), wrong type and forbidden
+// value with its path. Defaults are filled in. `status` is read leniently, because an older or
+// newer operator may have written it.
+tl::expected<HorovodJob, FieldErrors> ParseHorovodJob(
+    const Json& object, UnknownFields unknown = UnknownFields::kRefuse);
 
 // Reports changed fields that may never change, or only while the job is suspended, because all
 // pods of a job have to be alike.

@@ -56,6 +56,7 @@ inline constexpr char kShieldAnnotation[] = "ringmaster.dev/shield";
 
 // On a pod: Spec::pods_digest of the spec that it was made from.
 inline constexpr char kMadeFromAnnotation[] = "ringmaster.dev/made-from";
+inline constexpr char kMadeAtAnnotation[] = "ringmaster.dev/made-at-generation";
 
 // Where in the topology the pod must or should run, near the other pods of its job: LABEL=VALUE.
 inline constexpr char kTopologyAnnotation[] = "ringmaster.dev/topology";

@@ -251,9 +251,11 @@ void ObjectReader::RefuseUnknown() {
   for (const auto& [name, value] : object_.items()) {
     if (std::find(asked_.begin(), asked_.end(), name) != asked_.end()) continue;
     const std::string guess = DidYouMean(name, asked_);
-    Error(name, guess.empty()
-                    ? fmt::format("unknown field; known here: {}", fmt::join(asked_, ", "))
-                    : fmt::format("unknown field; did you mean \"{}\"?", guess));
+    errors_->push_back({PathOf(name),
+                        guess.empty()
+                            ? fmt::format("unknown field; known here: {}", fmt::join(asked_, ", "))
+                            : fmt::format("unknown field; did you mean \"{}\"?", guess),
+                        true});
   }
 }
 

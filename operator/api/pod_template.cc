@@ -174,10 +174,10 @@ bool IsReservedEnv(const std::string& name) {
 }
 
 void CheckPodTemplate(const Json& pod_template, FieldErrors* errors) {
-  const std::size_t before = errors->size();
+  const std::size_t before = CountWrong(*errors);
   CheckStructure(TemplateSchema(), pod_template, kTemplate, errors);
   // The rules may rely on a valid structure.
-  if (errors->size() == before) Rules(errors).Template(pod_template);
+  if (CountWrong(*errors) == before) Rules(errors).Template(pod_template);
 }
 
 }  // namespace ringmaster::api

@@ -90,7 +90,7 @@ std::string ErrorText(const Violation& violation) {
 void CheckStructure(const Json& schema, const Json& value, const std::string& path,
                     FieldErrors* errors) {
   for (const Violation& violation : FindViolations(schema, value, path)) {
-    errors->push_back({violation.path, ErrorText(violation)});
+    errors->push_back({violation.path, ErrorText(violation), violation.rule == Rule::kUnknown});
   }
 }
 

@@ -124,7 +124,7 @@ Outcome<void> Scale(const ScaleOptions& options, const Surroundings& around) {
   Json patch = {{"spec", {{"worker", {{"replicas", options.replicas}}}}}};
   job->merge_patch(patch);
   // The server checks each field by itself, so bounds between fields have to be checked here.
-  if (auto parsed = api::ParseHorovodJob(*job); !parsed)
+  if (auto parsed = api::ParseHorovodJob(*job, api::UnknownFields::kIgnore); !parsed)
     return Fail(ExitCode::kUsage,
                 api::ToString(parsed.error()) + (advice.empty() ? "" : "\n" + advice));
   auto done = to->api->Patch(kube::HorovodJobs(), to->ns, options.job, patch, {});

@@ -1,11 +1,16 @@
 #include "operator/controllers/job_reader.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <initializer_list>
 #include <string_view>
 #include <utility>
 
 #include "common/fields/fields.h"
+#include "common/logging/log.h"
 
 namespace ringmaster::controllers {
 namespace {
@@ -61,8 +66,13 @@ tl::expected<JobReader::JobPtr, api::FieldErrors> JobReader::Read(
   JobPtr job;
   if (known.job != nullptr) job = WithStatusOf(*object, *known.job, *known.object);
   if (job == nullptr) {
-    auto parsed = api::ParseHorovodJob(*object);
+    auto parsed = api::ParseHorovodJob(*object, api::UnknownFields::kIgnore);
     if (!parsed) return tl::unexpected(std::move(parsed.error()));
+    if (!parsed->ignored_fields.empty()) {
+      spdlog::warn(
+          "fields ignored, is the CRD of a later version than this operator? job={} fields={}", key,
+          logging::Value(fmt::format("{}", fmt::join(parsed->ignored_fields, ", "))));
+    }
     job = std::make_shared<const api::HorovodJob>(std::move(*parsed));
   }
   const sync::MutexLock lock(&mu_);

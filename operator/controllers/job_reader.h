@@ -19,7 +19,8 @@ class JobReader {
  public:
   using JobPtr = std::shared_ptr<const api::HorovodJob>;
 
-  // As api::ParseHorovodJob reads it. `object` is the newest one of the job with this key.
+  // As api::ParseHorovodJob reads it, without fields that this operator doesn't know. `object` is
+  // the newest one of the job with this key.
   tl::expected<JobPtr, api::FieldErrors> Read(const std::string& key,
                                               const runtime::ObjectPtr& object);
   void Forget(const std::string& key);

@@ -29,7 +29,7 @@ class JobReaderTest : public testing::Test {
   // What is kept must never be told from what is read anew.
   void ExpectAsParsed(const Json& object) {
     const auto read = reader_.Read("default/digits", Stored(object));
-    const auto parsed = api::ParseHorovodJob(object);
+    const auto parsed = api::ParseHorovodJob(object, api::UnknownFields::kIgnore);
     ASSERT_EQ(read.has_value(), parsed.has_value()) << object;
     if (!read) {
       EXPECT_EQ(api::ToString(read.error()), api::ToString(parsed.error()));
@@ -46,6 +46,25 @@ class JobReaderTest : public testing::Test {
   }
   JobReader reader_;
 };
+
+TEST_F(JobReaderTest, FieldsOfALaterCrdAreIgnoredWhereverTheyStand) {
+  Json job = Job();
+  const JobReader::JobPtr known = Read(Stored(job));
+  job["spec"]["moreOfIt"] = "Default";
+  job["spec"]["elasticPolicy"]["fastest"] = 3;
+  job["spec"]["worker"]["template"]["spec"]["newInKubernetes"] = true;
+  const JobReader::JobPtr read = Read(Stored(job));
+  ASSERT_NE(read, nullptr);
+  EXPECT_EQ(read->spec.elastic_policy, known->spec.elastic_policy);
+  EXPECT_THAT(read->ignored_fields,
+              testing::UnorderedElementsAre("spec.moreOfIt", "spec.elasticPolicy.fastest",
+                                            "spec.worker.template.spec.newInKubernetes"));
+  EXPECT_FALSE(api::ParseHorovodJob(job)) << "a manifest is read strictly";
+  job["spec"]["elasticPolicy"]["minReplicas"] = 99;
+  const auto wrong = reader_.Read("default/digits", Stored(job));
+  ASSERT_FALSE(wrong) << "sizes are checked all the same";
+  EXPECT_EQ(wrong.error().size(), 1u) << api::ToString(wrong.error());
+}
 
 TEST_F(JobReaderTest, AnObjectIsReadOnce) {
   const runtime::ObjectPtr object = Stored(Job());

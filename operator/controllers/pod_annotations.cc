@@ -30,13 +30,16 @@ void DropOwnAnnotations(Json& pod) {
        {api::kDrainAnnotation, api::kDrainSinceAnnotation, api::kHttpAnnotation,
         api::kBootAnnotation, api::kProvenAnnotation, api::kHeldAnnotation, api::kWarnedAnnotation,
         api::kWarnedSinceAnnotation, api::kAnnouncedAnnotation, api::kTopologyAnnotation,
-        api::kCallsForNodesAnnotation, api::kShieldAnnotation, api::kMadeFromAnnotation}) {
+        api::kCallsForNodesAnnotation, api::kShieldAnnotation, api::kMadeFromAnnotation,
+        api::kMadeAtAnnotation}) {
     (*metadata)["annotations"].erase(name);
   }
 }
 
-void WriteMadeFrom(Json& pod, const std::string& pods_digest) {
-  pod["metadata"]["annotations"][api::kMadeFromAnnotation] = pods_digest;
+void WriteMadeFrom(Json& pod, const std::string& pods_digest, std::int64_t generation) {
+  Json& annotations = pod["metadata"]["annotations"];
+  annotations[api::kMadeFromAnnotation] = pods_digest;
+  annotations[api::kMadeAtAnnotation] = std::to_string(generation);
 }
 
 void WriteShields(Json& pod) {

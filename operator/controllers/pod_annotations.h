@@ -13,8 +13,8 @@ namespace ringmaster::controllers {
 // them.
 void DropOwnAnnotations(nlohmann::json& pod);
 
-// Records what the pod is made from.
-void WriteMadeFrom(nlohmann::json& pod, const std::string& pods_digest);
+// Records what the pod is made from: the job's digest, and its metadata.generation.
+void WriteMadeFrom(nlohmann::json& pod, const std::string& pods_digest, std::int64_t generation);
 
 // Records the announced ends of nodes that this pod ignores: reasons by node.
 void WriteAnnounced(nlohmann::json& pod, const std::map<std::string, std::string>& announced);

@@ -27,10 +27,13 @@ TEST(PodAnnotationsTest, WhatIsWrittenOfAnnouncedEndsIsReadAgain) {
 TEST(PodAnnotationsTest, APodSaysWhatItWasMadeFrom) {
   Json pod = {{"metadata", {{"name", "a"}}}};
   EXPECT_EQ(ReadPod(pod).made_from, "");
-  WriteMadeFrom(pod, "digest");
+  EXPECT_EQ(ReadPod(pod).made_at, 0);
+  WriteMadeFrom(pod, "digest", 7);
   EXPECT_EQ(ReadPod(pod).made_from, "digest");
+  EXPECT_EQ(ReadPod(pod).made_at, 7);
   DropOwnAnnotations(pod);
   EXPECT_EQ(ReadPod(pod).made_from, "");
+  EXPECT_EQ(ReadPod(pod).made_at, 0);
 }
 
 TEST(PodAnnotationsTest, NonsenseAnnouncesNothing) {

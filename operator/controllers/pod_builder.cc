@@ -138,7 +138,6 @@ void WrapWorker(Json& container, const api::HorovodJob& job, int index) {
   AddJobEnv(env, job);
   env.push_back(Env("RINGMASTER_REPLICA_INDEX", std::to_string(index)));
   env.push_back(Env("RINGMASTER_REPLICAS", std::to_string(job.WantedPods())));
-  env.push_back(EnvField("RINGMASTER_BIND_WORKER", "status.podIP"));
   env.push_back(Env("RINGMASTER_FAILURE_POLICY", job.spec.failure_policy_json.dump()));
   env.push_back(Env("RINGMASTER_COLLECTIVES", job.spec.collectives.dump()));
   // The launcher extends LD_LIBRARY_PATH and PYTHONPATH, because only it sees the image's values.

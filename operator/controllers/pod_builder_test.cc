@@ -98,10 +98,9 @@ TEST(PodBuilderTest, EachContainerIsToldWhatItsProgramReads) {
                                      "RINGMASTER_MOUNT_RINGMASTER_RUN=/run/ringmaster",
                                      "RINGMASTER_MOUNT_RINGMASTER_SHM=/dev/shm"};
   worker.insert(worker.end(), both.begin(), both.end());
-  for (const char* own :
-       {"RINGMASTER_REPLICA_INDEX=2", "RINGMASTER_REPLICAS=4",
-        "RINGMASTER_BIND_WORKER <- status.podIP", "RINGMASTER_FAILURE_POLICY={\"a\":1}",
-        "RINGMASTER_COLLECTIVES={\"b\":2}", "RATE=0.1", "PYTHONPATH=/mine", "SECRET <- s"}) {
+  for (const char* own : {"RINGMASTER_REPLICA_INDEX=2", "RINGMASTER_REPLICAS=4",
+                          "RINGMASTER_FAILURE_POLICY={\"a\":1}", "RINGMASTER_COLLECTIVES={\"b\":2}",
+                          "RATE=0.1", "PYTHONPATH=/mine", "SECRET <- s"}) {
     worker.push_back(own);
   }
   EXPECT_THAT(Environment(spec["containers"][0]), testing::ElementsAreArray(worker));

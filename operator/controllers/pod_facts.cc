@@ -81,6 +81,7 @@ void ReadMetadata(const Json& metadata, PodFacts* facts) {
       api::ParseTime(fields::Text(metadata, "creationTimestamp")).value_or(planner::Time());
   facts->drain_since = api::ParseTime(fields::Text(annotations, api::kDrainSinceAnnotation));
   facts->made_from = fields::Text(annotations, api::kMadeFromAnnotation);
+  facts->made_at = std::atoll(fields::Text(annotations, api::kMadeAtAnnotation).c_str());
   facts->topology = fields::Text(annotations, api::kTopologyAnnotation);
   facts->calls_for_nodes = !fields::Text(annotations, api::kCallsForNodesAnnotation).empty();
   facts->consumes = fields::Text(annotations, provisioning::kConsumeAnnotation);

@@ -129,7 +129,7 @@ Json PodWriter::Build(const api::HorovodJob& job, const planner::PodCreate& crea
   const PodOptions& options = options_.pod;
   Json pod = BuildPod(job, create.index, options);
   DropOwnAnnotations(pod);
-  WriteMadeFrom(pod, job.spec.pods_digest);
+  WriteMadeFrom(pod, job.spec.pods_digest, job.generation);
   if (create.grouped) JoinPodGroup(job, &pod);
   if (options_.proof_finalizer) AddFinalizer(pod);
   AvoidNodes(pod, create.avoid);

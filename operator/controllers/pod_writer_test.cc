@@ -40,6 +40,7 @@ TEST_F(PodWriterTest, APodThatIsMadeSaysWhatItWasMadeFrom) {
   job_.spec.pods_digest = "digest";
   EXPECT_TRUE(writer_.CreateAll(job_, {{.index = 1, .reason = "to start the job"}}));
   EXPECT_EQ(ReadPod(Pod(1)).made_from, "digest");
+  EXPECT_EQ(ReadPod(Pod(1)).made_at, 1) << "the generation of the job";
 }
 
 TEST_F(PodWriterTest, ManyAreMadeAndToldOfInOneEvent) {

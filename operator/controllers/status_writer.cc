@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "common/fields/fields.h"
 #include "common/logging/log.h"
 #include "operator/controllers/metrics.h"
 
@@ -12,6 +13,20 @@ namespace ringmaster::controllers {
 using kube::ErrorCode;
 using kube::Json;
 using runtime::MetaField;
+
+namespace {
+
+// Fields of the status that the API server has not kept, with commas.
+std::string Lost(const Json& sent, const Json& written) {
+  std::string lost;
+  const Json& kept = fields::Member(written, "status");
+  for (const auto& [name, value] : sent.items()) {
+    if (!kept.contains(name)) lost += (lost.empty() ? "" : ", ") + name;
+  }
+  return lost;
+}
+
+}  // namespace
 
 bool StatusWriter::Write(const api::HorovodJob& job, const Json& object,
                          const api::Status& status) {
@@ -30,6 +45,8 @@ bool StatusWriter::Update(const api::HorovodJob& job, Json object, const api::St
   object["status"] = api::StatusToJson(status);
   auto written = api_->Update(kube::HorovodJobs(), job.ns, object, "status");
   if (written) {
+    const std::string lost = Lost(object["status"], *written);
+    if (!lost.empty() && !told_of_lost_fields_.exchange(true)) TellOfLostFields(job, lost);
     jobs_->Observe(std::move(*written));
     return true;
   }
@@ -40,6 +57,15 @@ bool StatusWriter::Update(const api::HorovodJob& job, Json object, const api::St
                  logging::Value(written.error().message));
   }
   return false;
+}
+
+void StatusWriter::TellOfLostFields(const api::HorovodJob& job, const std::string& lost) {
+  const std::string text =
+      "the CRD of HorovodJobs is of an earlier version than the operator: the status of no job "
+      "keeps " +
+      lost + ", so that what depends on it does not work; upgrade the CRD";
+  spdlog::warn("{} job={}", text, job.Key());
+  events_->EmitEvent(job, {true, "CrdTooOld", text, ""});
 }
 
 bool StatusWriter::WriteInvalid(const Json& object, const std::string& why) {

@@ -5,6 +5,7 @@
 // Thread rule: every method is safe from any thread, for one job from one thread at a time.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -42,6 +43,8 @@ class StatusWriter {
 
  private:
   bool Update(const api::HorovodJob& job, kube::Json object, const api::Status& status);
+  // Once: it is the same for all jobs.
+  void TellOfLostFields(const api::HorovodJob& job, const std::string& lost);
 
   const std::shared_ptr<kube::KubeApi> api_;
   runtime::Informer* const jobs_;
@@ -49,6 +52,7 @@ class StatusWriter {
   CreationBackoff* const backoff_;
   Metrics* const metrics_;
   const runtime::Clock clock_;
+  std::atomic<bool> told_of_lost_fields_{false};
 };
 
 }  // namespace ringmaster::controllers

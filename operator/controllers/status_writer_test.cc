@@ -24,6 +24,17 @@ TEST_F(StatusWriterTest, WhatIsWrittenIsInTheCacheAtOnce) {
   EXPECT_EQ((*jobs_.Get("default", "digits"))["status"]["state"], "Running");
 }
 
+TEST_F(StatusWriterTest, ACrdThatIsTooOldForTheStatusIsToldOfOnce) {
+  api_->unknown_status_field = "runningSince";
+  api::Status status = job_.status;
+  status.running_since = "2026-01-31T12:00:00Z";
+  EXPECT_TRUE(status_.Write(job_, object_, status));
+  EXPECT_THAT(EventReasons(), ElementsAre("CrdTooOld"));
+  job_ = *api::ParseHorovodJob(Job());
+  EXPECT_TRUE(status_.Write(job_, Job(), status));
+  EXPECT_THAT(EventReasons(), ElementsAre("CrdTooOld"));
+}
+
 TEST_F(StatusWriterTest, TheSameStatusIsNotWrittenAgain) {
   api_->refused_verb = "update";
   EXPECT_TRUE(status_.Write(job_, object_, job_.status));

@@ -55,6 +55,20 @@ TEST(OutdatedTest, OnePodOfBeforeTakesThoseOfNowAlong) {
   EXPECT_EQ(Plan(world.in).status.state, "Suspended");
 }
 
+// As where the CRD was replaced by an older one.
+TEST(OutdatedTest, PodsOfTheSameGenerationStayThoughTheJobIsReadInAnotherWay) {
+  World world = World::Training(2);
+  world.in.job.generation = 4;
+  world.in.job.spec.pods_digest = "now";
+  for (PodFacts& pod : world.in.pods) {
+    pod.made_from = "before";
+    pod.made_at = 4;
+  }
+  EXPECT_EQ(Plan(world.in).status.state, "Running");
+  world.in.job.generation = 6;
+  EXPECT_EQ(Plan(world.in).status.state, "Suspended");
+}
+
 TEST(OutdatedTest, PodsThatFitOrDontSayOrHaveEndedStay) {
   World fits = World::Training(2);
   fits.in.job.spec.pods_digest = "now";

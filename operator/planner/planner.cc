@@ -39,11 +39,15 @@ std::string PodName(const std::string& job, int index) {
   return fmt::format("{}-worker-{}", job, index);
 }
 
-// Pods that an earlier version has made don't say what they were made from.
+// Pods that an earlier version has made don't say what they were made from. In the same generation
+// nobody has changed the job: if the digest differs, then the CRD has become another one, which
+// leaves out a field that it doesn't know, or adds a default.
 bool IsOutdated(const Snapshot& in) {
   if (JobHasEnded(in)) return false;
   return std::any_of(in.pods.begin(), in.pods.end(), [&](const PodFacts& pod) {
-    const bool differs = !pod.made_from.empty() && pod.made_from != in.job.spec.pods_digest;
+    const bool unchanged = pod.made_at != 0 && pod.made_at == in.job.generation;
+    const bool differs =
+        !unchanged && !pod.made_from.empty() && pod.made_from != in.job.spec.pods_digest;
     return differs && !pod.deleting && !pod.ended();
   });
 }

@@ -151,10 +151,11 @@ void Begin(const Snapshot& in, Stall& stall, DecisionDraft& out) {
       ""};
 }
 
-// A connected sidecar is in a view that it has not reported yet.
+// A connected sidecar is in a view that it has not reported yet. One that the job has left behind
+// is of no use: those who are in it can't go on by it, and wait for another one.
 bool SomebodyHasAView(const Snapshot& in) {
-  return std::any_of(in.sidecars.begin(), in.sidecars.end(), [](const SidecarFacts& sidecar) {
-    return sidecar.connected && sidecar.epoch != 0;
+  return std::any_of(in.sidecars.begin(), in.sidecars.end(), [&](const SidecarFacts& sidecar) {
+    return sidecar.connected && sidecar.epoch != 0 && sidecar.epoch >= in.job.status.epoch;
   });
 }
 

@@ -163,6 +163,9 @@ TEST(QuorumLossPlanTest, ALineageOfWhichNobodyKnowsAViewIsNotBegunTwice) {
   job.Sidecar(1).connected = true;
   job.Sidecar(1).epoch = membership::MakeEpoch(1, 1);
   EXPECT_EQ(Plan(job.in).recover, 0u) << "it is in one, and tells in a moment which";
+  job.in.job.status.epoch = membership::MakeEpoch(1, 2);
+  EXPECT_EQ(Plan(job.in).recover, 2u) << "the job was in a later one, whose members are all dead";
+  job.in.job.status.epoch = membership::MakeEpoch(1, 0);
   job.Sidecar(1).epoch = 0;
   job.in.taken_over = job.in.now;
   EXPECT_EQ(Plan(job.in).recover, 0u) << "others may be on their way to this operator";

@@ -62,6 +62,7 @@ struct PodFacts {
   std::string proof;  // the proof, for people; empty: none
   Time created;
   std::string made_from;         // annotation ringmaster.dev/made-from; empty: not known
+  std::int64_t made_at = 0;      // annotation ringmaster.dev/made-at-generation; 0: not known
   std::string topology;          // annotation ringmaster.dev/topology
   bool calls_for_nodes = false;  // annotation ringmaster.dev/calls-for-nodes
   std::string consumes;          // the ProvisioningRequest that has booked its capacity

@@ -524,6 +524,20 @@ def test_LogsThatDontEndHoldNobodyUp(monkeypatch):
     assert list(states) == []
 
 
+def test_AJobThatHasTrainedIsNotGivenUpAsSoonAsAnOperatorFindsFaultWithIt(monkeypatch):
+    """One of another version may, until that of its version leads."""
+    job = waiting_job(monkeypatch, [])
+    status = {"state": "Invalid", "epoch": 1 << 40}
+    monkeypatch.setattr(job, "_get", lambda: {"status": status})
+    assert not job._is_over(job._look())
+    monkeypatch.setattr(cluster, "_MOST_INVALID", 0.0)
+    assert job._is_over(job._look()), "that lasts"
+    monkeypatch.undo()
+    never_trained = waiting_job(monkeypatch, [])
+    monkeypatch.setattr(never_trained, "_get", lambda: {"status": {"state": "Invalid"}})
+    assert never_trained._is_over(never_trained._look())
+
+
 def waiting_job(monkeypatch, told):
     monkeypatch.setenv("RINGMASTER_BIN", sys.executable)
     runner = HorovodRunner(np=1, image="i")

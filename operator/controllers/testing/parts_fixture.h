@@ -105,13 +105,14 @@ class RefusingApi : public local::InMemoryApi {
   // "create", "delete", "patch", "update", "list"; empty: none. Atomic, because another thread
   // writes events.
   std::atomic<const char*> refused_verb = "";
-  std::atomic<int> creates_allowed = 1'000'000;  // of pods, dry runs not counted
-  std::atomic<bool> refuses_dry_runs = false;    // of pods
-  std::atomic<int> dry_runs = 0;                 // so far
-  std::atomic<int> refusals = 0;                 // so far
-  std::atomic<int> lists = 0;                    // so far
-  std::atomic<int> node_reads = 0;               // so far
-  CallsAtOnce pods_at_once;                      // reads, patches and deletions of pods
+  std::atomic<int> creates_allowed = 1'000'000;        // of pods, dry runs not counted
+  std::atomic<bool> refuses_dry_runs = false;          // of pods
+  std::atomic<int> dry_runs = 0;                       // so far
+  std::atomic<const char*> unknown_status_field = "";  // of which the CRD knows nothing
+  std::atomic<int> refusals = 0;                       // so far
+  std::atomic<int> lists = 0;                          // so far
+  std::atomic<int> node_reads = 0;                     // so far
+  CallsAtOnce pods_at_once;                            // reads, patches and deletions of pods
   kube::Error refusal = {
       .code = kube::ErrorCode::kForbidden, .http_status = 403, .message = "the test says no"};
 
@@ -165,7 +166,9 @@ class RefusingApi : public local::InMemoryApi {
   kube::Result<Json> Update(const kube::Resource& resource, const std::string& ns,
                             const Json& object, const std::string& subresource) override {
     if (Refuses("update")) return tl::unexpected(refusal);
-    return InMemoryApi::Update(resource, ns, object, subresource);
+    Json kept = object;
+    if (kept.contains("status")) kept["status"].erase(unknown_status_field.load());
+    return InMemoryApi::Update(resource, ns, kept, subresource);
   }
   kube::Result<kube::List> ListAll(const kube::Resource& resource, const std::string& ns,
                                    const kube::ListOptions& options) override {

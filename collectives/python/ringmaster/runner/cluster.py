@@ -23,7 +23,10 @@ _MOST_AWAY = 600.0  # seconds without an answer, after which the cluster is give
 # In errors of commands: it is of no use to ask again.
 _FINAL = ("forbidden", "not found")
 _KEPT_AFTER_END = 3600  # where nobody is left who could delete it
-_OVER = ("Succeeded", "Failed", "Invalid")
+_OVER = ("Succeeded", "Failed")
+# Seconds for which a job that has trained may be Invalid: an operator of another version may find
+# fault with it, until the one of its version leads.
+_MOST_INVALID = 900.0
 
 
 class Place(namedtuple("Place", "kubeconfig context namespace")):
@@ -54,6 +57,7 @@ class Job:
         self.name = _job_name(function.name_of(func))
         self._told = None
         self._away_since = None
+        self._invalid_since = None
 
     def __enter__(self):
         try:
@@ -80,7 +84,7 @@ class Job:
             self._follow(logs)
         while True:
             state = self._look()
-            if state in _OVER:
+            if self._is_over(state):
                 break
             time.sleep(_LOOK_RUNNING if state == "Running" else _LOOK_STARTING)
         failure = self._receiver.first_failure()
@@ -111,9 +115,10 @@ class Job:
             if time.monotonic() >= look or failed and line is None:
                 state = self._look()
                 look = time.monotonic() + (_LOOK_RUNNING if state == "Running" else _LOOK_STARTING)
-                if failed and state in _OVER:
+                over = self._is_over(state)
+                if failed and over:
                     return  # what other ranks print until they are ended is of no use
-                if state in _OVER and leave is None:
+                if over and leave is None:
                     leave = time.monotonic() + _LAST_WORDS
 
     def _check_logs(self, status, said):
@@ -126,12 +131,21 @@ class Job:
             raise LaunchError("the logs of job %s can't be read: %s" % (self.name, said))
         self._on_progress("the logs can't be followed any more, and are read at the end: " + said)
 
+    def _is_over(self, state):
+        return state in _OVER or state == "Invalid" and \
+            time.monotonic() - self._invalid_since >= _MOST_INVALID
+
     def _look(self):
         """The job's state, told when it is another one; "Unknown" while the cluster is away."""
         try:
             status = self._get().get("status", {})
             state, text = status.get("state", "Pending"), _progress(status)
             self._away_since = None
+            if state != "Invalid":
+                self._invalid_since = None
+            elif self._invalid_since is None:
+                # One that has never trained is wrong from the beginning.
+                self._invalid_since = time.monotonic() if status.get("epoch") else -_MOST_INVALID
         except LaunchError as error:
             self._away_since = self._away_since or time.monotonic()
             if any(word in str(error) for word in _FINAL) or \
