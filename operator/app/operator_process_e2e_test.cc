@@ -332,7 +332,8 @@ TEST_F(OperatorProcessE2e, ACredentialPluginThatFailsIsSaidAndOneThatHangsKeepsN
     op->Signal(SIGTERM);
     EXPECT_EQ(op->Exited(), 0);
   }
-  auto op = StartWithPlugin("hangs", "echo $$ > " + (dir_ / "pid").string() + "\nexec sleep 1000\n");
+  auto op =
+      StartWithPlugin("hangs", "echo $$ > " + (dir_ / "pid").string() + "\nexec sleep 1000\n");
   std::string plugin;
   ASSERT_TRUE(Until([&] { return bool(std::ifstream(dir_ / "pid") >> plugin); }));
   op->Signal(SIGTERM);
@@ -361,13 +362,15 @@ TEST_F(OperatorProcessE2e, ItStopsInTimeWithoutAnApiServerAndASecondSignalEndsIt
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(5));
 
   // It waits for its plugin for seconds, so its first signal alone would end it late, and with 0.
-  auto b = StartWithPlugin("op-b", "touch " + (dir_ / "asked").string() + "\nexec sleep 1000\n");
-  ASSERT_TRUE(Until([&] { return fs::exists(dir_ / "asked"); }));
+  auto b = StartWithPlugin("op-b", "echo $$ > " + (dir_ / "pid").string() + "\nexec sleep 1000\n");
+  pid_t plugin = 0;
+  ASSERT_TRUE(Until([&] { return bool(std::ifstream(dir_ / "pid") >> plugin); }));
   b->Signal(SIGSTOP);
   b->Signal(SIGTERM);
   b->Signal(SIGINT);
   b->Signal(SIGCONT);
   EXPECT_EQ(b->Exited(), 5) << b->Log();
+  kill(plugin, SIGKILL);  // an operator that ends at once ends nobody else
 }
 
 TEST_F(OperatorProcessE2e, LogsAreJsonWhereThatIsAskedFor) {
