@@ -117,7 +117,10 @@ TEST(EngineSidecarTest, AViewThatItsSidecarHasStoppedIsNotToldToBeBroken) {
   const uint64_t epoch = world.Install({0, 1});
   world.Enter({0, 1});
   std::vector<float> data(8, 1.0f);
+  world.HoldRounds();
   std::thread waits([&] { (void)world.workers[0]->Allreduce("a", &data); });
+  world.Await([&] { return world.held == 1; });  // rank 1 has nothing to enter a round for
+  world.ReleaseRounds();                         // the stop meets rank 0 in its round
   world.Stop({0, 1});
   {
     std::lock_guard lock(world.mu);

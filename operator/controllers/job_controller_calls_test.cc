@@ -23,13 +23,18 @@ TEST_F(JobControllerCallsTest, EveryDeletionNamesTheUidThatItMeans) {
   const std::string uid = runtime::MetaField(Get(kube::HorovodJobs(), "digits"), "uid");
   Change({{"worker", {{"replicas", 3}}}});
   ASSERT_TRUE(Trains(3));
+  const std::string tail = runtime::MetaField(Get(kube::Pods(), "digits-worker-2"), "uid");
   Change({{"worker", {{"replicas", 2}}}});
   ASSERT_TRUE(Until([&] { return !api_->Calls("delete", "pods").empty(); }));
   ASSERT_TRUE(Trains(2));
   const std::size_t fakes = 1;  // the fake kubelet's own call has no uid, and needs none
-  std::size_t without = 0;
-  for (const Call& call : api_->Calls("delete", "pods")) without += call.body == "" ? 1 : 0;
+  std::size_t without = 0, with = 0;
+  for (const Call& call : api_->Calls("delete", "pods")) {
+    without += call.body == "" ? 1 : 0;
+    with += call.body == tail ? 1 : 0;
+  }
   EXPECT_LE(without, fakes);
+  EXPECT_GE(with, 1u);
   cluster_->EndPod("digits-worker-1", 1);
   ASSERT_TRUE(Until([&] { return !api_->Calls("delete", "horovodjobs").empty(); }));
   EXPECT_EQ(api_->Calls("delete", "horovodjobs")[0].body, uid);

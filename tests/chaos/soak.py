@@ -16,6 +16,7 @@ Exit status: 0 all well, 1 something found, 2 bad usage.
 """
 
 import argparse
+import collections
 import contextlib
 import json
 import math
@@ -49,6 +50,10 @@ WATCHED_SECONDS = 300.0  # a shorter run says nothing about growth
 SHARE_OF_STEPS = 0.7
 # A sidecar that has come back may yet be dropped from the view by sidecars that missed it, and rejoin then.
 UNSURE_SECONDS = 2.0
+
+
+# So often an act may find nothing to break, as when the pod of rank 0 is broken already.
+DRAWN_IN_VAIN = 8
 
 
 class Over(Exception):
@@ -90,7 +95,20 @@ class Soak:
         self.hurt = {}  # pod name: (uid, worker pid, sidecar pid) of what was broken
         self.unsure = {}  # pod name: when its place in the view is certain again
         self.acts = 0
+        self.drawn, self.done = collections.Counter(), collections.Counter()  # by kind; of those drawn some find nothing to break
         self.history = []  # (when it began, kind)
+        self.struck = 0  # what was killed, stopped or commanded
+
+    def do(self, kind):
+        before = self.struck
+        self.drawn[kind] += 1
+        getattr(self, kind)()
+        self.done[kind] += self.struck > before
+        self.acts += 1
+
+    def idle(self):
+        """Kinds that were drawn again and again and have broken nothing: the test does not find what it is to break."""
+        return [kind for kind in self.drawn if self.drawn[kind] >= DRAWN_IN_VAIN and not self.done[kind]]
 
     def say(self, text):
         print("%7.2f  %s" % (time.monotonic() - self.began, text), flush=True)
@@ -153,11 +171,14 @@ class Soak:
             if target and alive(target):
                 self.say("SIGKILL %s %d of %s (rank %d)" % (what, target, pod.name, pod.worker["rank"]))
                 os.kill(target, signal.SIGKILL)
+                self.struck += 1
 
     def command(self, *words):
         self.say("ringmaster " + " ".join(map(str, words)))
         done = self.run.command(*words)
-        if done.returncode != 0:
+        if done.returncode == 0:
+            self.struck += 1
+        else:
             self.say("  exit status %d: %s" % (done.returncode, (done.stderr or done.stdout).strip()))
 
     def worker(self):
@@ -196,6 +217,7 @@ class Soak:
             return
         self.say("SIGSTOP %s %d of %s (rank %d) for %.2f s" % (what, pid, pod.name, pod.worker["rank"], seconds))
         os.kill(pid, signal.SIGSTOP)
+        self.struck += 1
         try:
             time.sleep(seconds)
         finally:
@@ -217,6 +239,7 @@ class Soak:
         self.hurt[pod.name] = (pod.uid, pid, None)
         self.say("SIGSTOP worker %d of %s (rank %d)" % (pid, pod.name, pod.worker["rank"]))
         os.kill(pid, signal.SIGSTOP)
+        self.struck += 1
 
     def pause_sidecar(self):
         seconds = self.random.choice((self.random.uniform(0.05, 2.0), self.random.uniform(9.0, 14.0)))
@@ -241,8 +264,7 @@ class Soak:
                 kind = self.random.choice(self.options.only)
                 pause = self.random.choice((0.0, self.random.uniform(0, 1), self.random.uniform(0, 3)))
                 self.history.append((time.time(), kind))
-                getattr(self, kind)()
-                self.acts += 1
+                self.do(kind)
                 time.sleep(pause)
         except Over:
             pass
@@ -321,6 +343,9 @@ def soak(options, folder):
             found.append("the job had to be stopped; its status was: %s" % run.job(JOB).get("status", {}))
         if not found:
             chaos.say("ended: " + run.lines[-1])
+        if not sum(chaos.done.values()):
+            found.append("nothing was broken")
+        found += ["%s was drawn %d times and broke nothing" % (kind, chaos.drawn[kind]) for kind in chaos.idle()]
         found += judge(audit)
         if options.figures:
             with open(options.figures, "a") as file:

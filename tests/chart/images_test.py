@@ -26,9 +26,16 @@ def packages(name):
     return set(re.findall(r"[\w.+-]+", text))
 
 
+def dynamic_section(binary):
+    done = run("readelf", "-d", binary)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def needed_packages(binary):
     """Debian packages of the shared libraries that the binary itself names."""
-    names = re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-d", binary).stdout)
+    names = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic_section(binary))
+    assert names, binary
     places = dict(re.findall(r"^\s*(\S+) => (\S+)", run("ldd", binary).stdout, re.M))
     found = set()
     for name in names:
@@ -53,7 +60,7 @@ def test_an_image_installs_the_libraries_that_its_binary_names(image):
 
 @pytest.mark.skipif(not BIN, reason="RINGMASTER_BIN is not set: no binaries to look at")
 def test_the_launcher_is_static_because_it_runs_in_images_of_others():
-    assert "NEEDED" not in run("readelf", "-d", os.path.join(BIN, "ringmaster-launcher")).stdout
+    assert "NEEDED" not in dynamic_section(os.path.join(BIN, "ringmaster-launcher"))
 
 
 @pytest.mark.parametrize("image", ["operator", "sidecar", "trainer"])

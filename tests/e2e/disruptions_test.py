@@ -99,8 +99,10 @@ def test_a_pod_deleted_by_force(digits, tell):
     job = digits()
     epoch = job.wait_bootstrapped(4)
     name, _ = a_pod(job)
-    replaced(job, tell, epoch, "`kubectl delete pod --force`",
-             lambda: job.cluster.kubectl("delete", "pod", name, "--force", "--grace-period=0", "--wait=false"), name)
+    story = replaced(job, tell, epoch, "`kubectl delete pod --force`",
+                     lambda: job.cluster.kubectl("delete", "pod", name, "--force", "--grace-period=0", "--wait=false"), name)
+    # Which of them depends on how long its kubelet lets it live.
+    assert {"PodDrained", "PodLost", "WorkerLost"} & set(story.events)
 
 
 def test_an_evicted_pod(digits, tell):
@@ -113,7 +115,8 @@ def test_an_evicted_pod(digits, tell):
         job.cluster.kubectl("create", "--raw", "/api/v1/namespaces/%s/pods/%s/eviction" % (job.namespace, name), "-f", "-",
                             stdin=json.dumps(eviction))
 
-    replaced(job, tell, epoch, "Eviction API", evict, name)
+    story = replaced(job, tell, epoch, "Eviction API", evict, name)
+    assert "PodDrained" in story.events and "WorkerLost" not in story.events
 
 
 def test_a_drained_node(digits, tell):
@@ -129,6 +132,7 @@ def test_a_drained_node(digits, tell):
         job.wait_steps(5)
         story.over()
         assert len(story.pods_after - story.pods_before) == len(leaving)
+        assert "BelowMinReplicas" not in story.events, "a pod was evicted before another had its place"
         assert not [pod for pod in job.pods().values() if pod["spec"].get("nodeName") == node]
     finally:
         job.cluster.kubectl("uncordon", node)

@@ -168,12 +168,13 @@ def test_a_kill_is_seen_in_the_series_that_are_about_it(prometheus, job):
     assert prometheus.number('sum(ringmaster_job_steps_lost_total{job_name="digits"})') == 0
 
 
-def test_every_alert_is_evaluated_without_an_error_and_none_that_is_grave_fires(prometheus, job):
+def test_every_alert_is_evaluated_without_an_error_and_none_that_is_grave_stays_pending(prometheus, job):
     def rules():
         return [rule for group in (prometheus.get("/api/v1/rules") or {"groups": []})["groups"] for rule in group["rules"]]
 
     prometheus.wait("rules", lambda: rules() and all(rule["health"] == "ok" for rule in rules()))
-    assert not prometheus.query('ALERTS{alertstate="firing", severity="critical"}')
+    # The test is shorter than what alerts wait for before they fire. Pending for a moment, as at a rebuild, is no mistake.
+    prometheus.wait("no grave alert", lambda: prometheus.query('vector(1) unless on() ALERTS{severity="critical"}'))
     assert not prometheus.query('ALERTS{alertname="RingmasterApiForbidden"}')
 
 

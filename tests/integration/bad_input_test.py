@@ -89,16 +89,13 @@ def test_yaml_that_can_not_be_parsed_names_the_line(write):
 
 def test_unreadable_file_is_named(write):
     path = write(manifest(command=["true"]))
-    assert ringmaster("run", str(path) + ".gone").returncode == 2
-    if os.getuid() == 0 and not harness.SANDBOXED:
-        pytest.skip("root reads everything")
+    done = ringmaster("run", str(path) + ".gone")
+    assert done.returncode == 2 and str(path) + ".gone" in done.stderr, done.stderr
     path.chmod(0)
     # Root without its capabilities is refused as anybody else.
-    done = subprocess.run(["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--reuid=65534", "--clear-groups",
-                           str(BIN / "ringmaster"), "run", str(path)], capture_output=True, text=True,
-                          env=harness.environment(), timeout=harness.PATIENCE)
-    assert done.returncode in (2, 126), done.stderr
-    assert "ermission denied" in done.stderr
+    as_anybody = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.getuid() == 0 else []
+    done = ringmaster("run", path, program=[*as_anybody, str(BIN / "ringmaster")])
+    assert done.returncode == 2 and str(path) in done.stderr and "ermission denied" in done.stderr, done.stderr
 
 
 def test_port_in_use_is_said_with_its_number(write):
@@ -181,8 +178,8 @@ def test_worker_that_never_calls_init_is_named(write):
     text = manifest(command=["sleep", "600"], initTimeoutSeconds=2)
     with Run(write(text)) as run:
         assert run.wait() == 1
-        assert "job-worker-" in run.text()
-        assert "init" in run.text()
+        assert re.search(r"^ringmaster: job failed: after initTimeoutSeconds \(2 s\) these have not come to init\(\): job-worker-[01] \(slot 0 ",
+                         run.text(), re.M), run.text()
 
 
 def test_timeout_ends_a_job_that_hangs(write):
@@ -215,6 +212,7 @@ def test_scaling_a_job_of_fixed_size_is_answered_with_what_to_type(tmp_path):
 def test_shared_memory_too_small_is_said_or_not_needed(write, tmp_path):
     """Arenas are memfds, so a tiny /dev/shm alone harms nobody: the job has to succeed with it."""
     if not harness.SANDBOXED:
+        assert os.environ.get("REQUIRE_CLUSTER") != "1", "REQUIRE_CLUSTER=1, and there is no mount namespace"
         pytest.skip("needs a mount namespace")
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "/dev/shm"], check=True)
     try:

@@ -20,6 +20,7 @@ import threading
 import pytest
 
 import harness
+import optional
 from harness import BIN, Run, manifest, ringmaster, wait_for
 
 
@@ -278,14 +279,6 @@ def test_kubectl_completes_its_plugin(tmp_path):
     assert offered("convert", "") == [":0"], "files"
 
 
-def needs(shell):
-    """Its absence can't be overlooked, and in CI it is a failure."""
-    if shutil.which(shell):
-        return
-    assert os.environ.get("CI") is None, "%s is not installed (hack/lib/packages)" % shell
-    pytest.skip("SKIPPED: no %s here, so its completion is not tried: apt-get install %s" % (shell, shell))
-
-
 class Zsh:
     """A zsh on a terminal, with our completion. It draws completed words only there."""
 
@@ -325,7 +318,7 @@ class Zsh:
 
 
 def test_zsh_completes_commands_options_and_files(tmp_path):
-    needs("zsh")
+    optional.program("zsh")
     (tmp_path / "job.yaml").touch()
     with Zsh(tmp_path) as zsh:
         zsh.completes("ringmaster descr", "describe ")
@@ -350,7 +343,7 @@ def fish(home, line, **env):
 
 
 def test_fish_completes_commands_options_and_files(tmp_path):
-    needs("fish")
+    optional.program("fish")
     assert fish(tmp_path, "ringmaster des") == ["describe"]
     assert fish(tmp_path, "ringmaster logs --ta") == ["--tail"]
     (tmp_path / "job.yaml").touch()

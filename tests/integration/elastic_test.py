@@ -130,8 +130,12 @@ def test_whole_story_4_3_4_3_4_6(write, tmp_path):
 def test_a_job_trains_in_allowed_sizes_alone(write, tmp_path):
     with Job(write, tmp_path, 4, elasticPolicy__allowedSizes=[2, 4]) as job:
         epoch = job.world(4)
+        closed = tmp_path / "closed"
+        closed.touch()  # else the lost one may be replaced before the others have done a step
         job.run.do("kill", "job-worker-1")
-        # Two of the three that are left go on, until the lost one is replaced and all come back.
+        wait_for("steps of two of the three that are left", lambda: any(
+            line.size == 2 for lines in read_logs(tmp_path).values() for line in lines), alive=job.run.alive)
+        closed.unlink()
         epoch = job.world(4, epoch)
         job.run.do("scale", "job", "--replicas", 3)
         job.world(2, epoch)

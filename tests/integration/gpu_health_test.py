@@ -1,5 +1,6 @@
 """Jobs with a GPU that fails, or that hides what it has: NVIDIA's management library is a fake (collectives/nccl/fake/nvml)."""
 
+import pathlib
 import re
 
 import harness
@@ -29,6 +30,11 @@ def tell(tmp_path, worker, *lines):
     new = tmp_path / "nvml.new"
     new.write_text("".join(line + "\n" for line in lines))
     new.rename(tmp_path / "gpu" / ("nvml.%d" % worker["pid"]))
+
+
+def watched(job):
+    """Those of the job's workers that have loaded the library, as a worker does when it first uses a GPU."""
+    return [worker for worker in job.run.workers("job").values() if "nvml" in pathlib.Path("/proc/%d/maps" % worker["pid"]).read_text()]
 
 
 def pods(job):
@@ -78,6 +84,7 @@ def test_what_is_not_the_gpus_fault_is_only_counted_and_shown(write, tmp_path):
     with GpuJob(write, tmp_path, 2) as job:
         epoch = job.world(2)
         before = pods(job)
+        assert len(watched(job)) == 2
         (pod, _), worker = rank(job, 1)
         tell(tmp_path, worker, "xid 31", "xid 31", "xid 63", "throttle 0x40", "celsius 91")
         wait_for("the warnings", lambda: re.search(
@@ -104,6 +111,7 @@ def test_a_library_that_hangs_holds_up_nothing(write, tmp_path):
 def test_who_does_not_want_it_is_left_alone(write, tmp_path):
     with GpuJob(write, tmp_path, 2, env=fake_gpu(tmp_path / "gpu", RINGMASTER_GPU_HEALTH=0)) as job:
         epoch = job.world(2)
+        assert not watched(job)
         tell(tmp_path, rank(job, 1)[1], "xid 79")
         job.steps_on(20)
         assert job.run.job("job")["status"]["epoch"] == epoch

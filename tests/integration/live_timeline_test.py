@@ -61,13 +61,13 @@ def test_four_ranks_are_one_picture_through_the_loss_of_one(write, tmp_path):
         assert all(max(begin for begin, _ in spans) < min(end for _, end in spans) + 5 for spans in whole)
 
         # Asked again and again while a worker dies: every answer is one, and nothing waits for who is gone.
-        over, trouble = threading.Event(), []
+        over, trouble, answers = threading.Event(), [], []
 
         def ask():
             while not over.is_set():
                 try:
-                    timeline(run, tmp_path / "during.json", seconds=5)
-                except (AssertionError, ValueError) as error:
+                    answers.append(timeline(run, tmp_path / "during.json", seconds=5))
+                except Exception as error:  # whatever it is: a thread that ends of it would fail nothing
                     trouble.append(error)
         asker = threading.Thread(target=ask)
         asker.start()
@@ -78,7 +78,7 @@ def test_four_ranks_are_one_picture_through_the_loss_of_one(write, tmp_path):
         finally:
             over.set()
             asker.join()
-        assert trouble == []
+        assert trouble == [] and answers
 
         def rebuilt():
             seen, _, _ = timeline(run, tmp_path / "after.json")

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 import harness
+import optional
 from harness import REPOSITORY, Run, wait_for
 
 PAGE = (REPOSITORY / "docs/metrics.md").read_text()
@@ -153,7 +154,8 @@ def check_queries(run, prometheus):
     assert {question for question in QUIET if prometheus.query(queries[question])} == set()
     rules = [rule for group in prometheus.ask("/api/v1/rules")["groups"] for rule in group["rules"]]
     assert len(rules) >= 15 and {rule["health"] for rule in rules} == {"ok"}, rules
-    assert not prometheus.query('ALERTS{alertstate="firing", severity="critical"}')
+    # The run is shorter than what alerts wait for before they fire. Pending for a moment, as at a rebuild, is no mistake.
+    wait_for("no grave alert", lambda: prometheus.query('vector(1) unless on() ALERTS{severity="critical"}'), alive=run.alive)
 
 
 def test_the_metrics_of_a_run_are_those_of_the_page_and_answer_its_questions(tmp_path):
@@ -162,7 +164,7 @@ def test_the_metrics_of_a_run_are_those_of_the_page_and_answer_its_questions(tmp
         if shutil.which("prometheus") is None:
             break_things(run)
             check_names(run)
-            pytest.skip("prometheus is not installed: format, queries, alerts and panels were NOT checked")
+            optional.cannot("prometheus is not installed: format, queries, alerts and panels were NOT checked")
         with Prometheus(run, tmp_path) as prometheus:
             sidecars = 'count(up{job="ringmaster-workers"} == 1) >= 3'
             wait_for("three sidecars", lambda: prometheus.query(sidecars), alive=prometheus.alive)
