@@ -52,14 +52,18 @@ void Entry::Ask() {
 bool Entry::stateless() const { return registration_->role() == Role::kJoining && state_->empty(); }
 
 Status Entry::AwaitView(engine::Engine* engine, Clock::time_point deadline) const {
-  if (!fenced_) return AwaitHeardView(engine, deadline);
-  return AwaitUnfenced(engine, deadline);
+  while (true) {
+    const auto status =
+        fenced_ ? AwaitUnfenced(engine, deadline) : AwaitHeardView(engine, deadline);
+    if (status) return *status;
+  }
 }
 
 // A sidecar that was away for long may still count on this worker in the view that it has given
 // up: then nobody lets it in, and only another process can take its place. That is known some time
 // after the sidecar is back.
-Status Entry::AwaitUnfenced(engine::Engine* engine, Clock::time_point deadline) const {
+std::optional<Status> Entry::AwaitUnfenced(engine::Engine* engine,
+                                           Clock::time_point deadline) const {
   const auto patience = patience_ / kFencedShare;
   auto ends = Clock::now() + patience;
   do {
@@ -69,21 +73,23 @@ Status Entry::AwaitUnfenced(engine::Engine* engine, Clock::time_point deadline) 
     if (silence_ends == Clock::time_point::max()) continue;
     ends = std::min(silence_ends, Clock::now() + patience);
   } while (fenced_ && Clock::now() < ends);
-  if (fenced_) return {RM_ERR_DROPPED, "fenced, and not let in again since: start again"};
-  return AwaitHeardView(engine, deadline);
+  if (!fenced_) return std::nullopt;
+  return Status(RM_ERR_DROPPED, "fenced, and not let in again since: start again");
 }
 
 // A wait without a deadline ends, too, when nobody is left that could end it: the sidecar has not
 // been heard for long.
-Status Entry::AwaitHeardView(engine::Engine* engine, Clock::time_point deadline) const {
+std::optional<Status> Entry::AwaitHeardView(engine::Engine* engine,
+                                            Clock::time_point deadline) const {
   Status status;
   Clock::time_point now;
   do {
     now = Clock::now();
     status = engine->AwaitEntered(std::min(deadline, now + kLookAtSidecar));
     if (status.code() != RM_ERR_TIMEOUT || Clock::now() >= deadline) return status;
+    if (fenced_) return std::nullopt;
   } while (now < registration_->silence_ends());
-  return {RM_ERR_UNAVAILABLE, kSidecarGone};
+  return Status(RM_ERR_UNAVAILABLE, kSidecarGone);
 }
 
 }  // namespace ringmaster::elastic

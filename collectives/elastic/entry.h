@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 
 #include "collectives/elastic/sidecar_frames.h"
 #include "collectives/elastic/worker_registration.h"
@@ -33,6 +34,9 @@ class Entry {
   // The sidecar was not heard for so long that the worker counts as dropped, until the sidecar
   // sends a view or calls the worker a joiner.
   void Fence();
+  // The sidecar is heard, and sends the view that this worker has left: it counts on the worker in
+  // it still, and lets it in nowhere else.
+  void FenceAgain() { fenced_ = true; }
   void Unfence() { fenced_ = false; }
   bool fenced() const { return fenced_; }
 
@@ -41,8 +45,9 @@ class Entry {
   // The worker is a joiner whose script has registered no state that it could load.
   bool stateless() const;
   Status AwaitView(engine::Engine* engine, Clock::time_point deadline) const;
-  Status AwaitUnfenced(engine::Engine* engine, Clock::time_point deadline) const;
-  Status AwaitHeardView(engine::Engine* engine, Clock::time_point deadline) const;
+  // Both: no value: the worker has been fenced meanwhile, or is not any more.
+  std::optional<Status> AwaitUnfenced(engine::Engine* engine, Clock::time_point deadline) const;
+  std::optional<Status> AwaitHeardView(engine::Engine* engine, Clock::time_point deadline) const;
 
   WorkerRegistration* const registration_;
   SidecarFrames* const frames_;

@@ -188,6 +188,10 @@ Status ReadStallLimits(engine::StallLimits* limits) {
   return {};
 }
 
+bool IsLoopback(const std::string& address) {
+  return address.rfind("127.", 0) == 0 || address == "::1";
+}
+
 // Reads where the worker listens: at the address that RINGMASTER_BIND_WORKER names; else at that of
 // the interface that a variable names, ours or one of another library; else at the pod's address.
 // If the interface has addresses of both families, the pod's family is chosen.
@@ -211,9 +215,13 @@ Status ReadBind(WorkerOptions* options) {
     // one to use.
     if (choice.empty() || (!is_for_us && choice.front() == '^')) continue;
     const Status found = AddressOfInterface(choice, FamilyOf(pod_ip), &options->bind);
-    options->bind_is_given = found.ok();
-    if (found.ok()) return {};
-    const std::string what = std::string(name) + " is '" + choice + "': " + found.message();
+    // Another library that keeps to the loopback has one machine in mind.
+    const bool of_no_use = found.ok() && !is_for_us && !pod_ip.empty() && !IsLoopback(pod_ip) &&
+                           IsLoopback(options->bind);
+    options->bind_is_given = found.ok() && !of_no_use;
+    if (options->bind_is_given) return {};
+    const std::string what = std::string(name) + " is '" + choice +
+                             "': " + (of_no_use ? "that is the loopback" : found.message());
     if (is_for_us) return {found.code(), what};
     // The other library may use an interface that is of no use to us, such as InfiniBand.
     std::fprintf(stderr, "ringmaster: %s; it is not followed\n", what.c_str());

@@ -130,7 +130,7 @@ void SidecarOrders::OnView(const nlohmann::json& frame) {
   }
   // A fenced worker whose sidecar still counts on it in the view that it has left is not let in by
   // that: it goes on to wait, and ends if nothing else comes.
-  if (view.self >= 0 && !registration_->Given(view.epoch)) return;
+  if (view.self >= 0 && !registration_->Given(view.epoch)) return entry_->FenceAgain();
   entry_->Unfence();
   const bool enter_again = view.self < 0 && registration_->Dropped();
   engine_->PostView(std::move(view));

@@ -108,7 +108,7 @@ void AddJobs(const OperatorSample& sample, Builder* out) {
     const api::Status status = api::StatusFromJson(object->value("status", Json::object()));
     ++states[status.state.empty() ? "New" : status.state];
     AddStatus(of_job, status, out);
-    const auto job = api::ParseHorovodJob(*object);
+    const auto job = api::ParseHorovodJob(*object, api::UnknownFields::kIgnore);
     if (!job) continue;
     out->Gauge("ringmaster_job_pods_wanted", "Pods that the job should have", of_job,
                job->WantedPods());

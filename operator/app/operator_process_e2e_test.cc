@@ -39,6 +39,11 @@ std::string ReadFile(const fs::path& path) {
   return text.str();
 }
 
+bool HasEnded(const std::string& process) {
+  std::string pid, name, state;
+  return !(std::ifstream("/proc/" + process + "/stat") >> pid >> name >> state) || state == "Z";
+}
+
 class OperatorProcessE2e : public testing::Test {
  protected:
   void SetUp() override {
@@ -339,10 +344,7 @@ TEST_F(OperatorProcessE2e, ACredentialPluginThatFailsIsSaidAndOneThatHangsKeepsN
   op->Signal(SIGTERM);
   EXPECT_EQ(op->Exited(), 0);
   EXPECT_THAT(op->Log(), HasSubstr("calls to the API server abandoned"));
-  EXPECT_TRUE(Until([&] {
-    std::string pid, name, state;
-    return !(std::ifstream("/proc/" + plugin + "/stat") >> pid >> name >> state) || state == "Z";
-  })) << "it is left behind";
+  EXPECT_TRUE(Until([&] { return HasEnded(plugin); })) << "it is left behind";
 }
 
 TEST_F(OperatorProcessE2e, AnApiServerThatNeverComesEndsIt) {
@@ -363,14 +365,14 @@ TEST_F(OperatorProcessE2e, ItStopsInTimeWithoutAnApiServerAndASecondSignalEndsIt
 
   // It waits for its plugin for seconds, so its first signal alone would end it late, and with 0.
   auto b = StartWithPlugin("op-b", "echo $$ > " + (dir_ / "pid").string() + "\nexec sleep 1000\n");
-  pid_t plugin = 0;
+  std::string plugin;
   ASSERT_TRUE(Until([&] { return bool(std::ifstream(dir_ / "pid") >> plugin); }));
   b->Signal(SIGSTOP);
   b->Signal(SIGTERM);
   b->Signal(SIGINT);
   b->Signal(SIGCONT);
   EXPECT_EQ(b->Exited(), 5) << b->Log();
-  kill(plugin, SIGKILL);  // an operator that ends at once ends nobody else
+  EXPECT_TRUE(Until([&] { return HasEnded(plugin); })) << "it is left behind";
 }
 
 TEST_F(OperatorProcessE2e, LogsAreJsonWhereThatIsAskedFor) {

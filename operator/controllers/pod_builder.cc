@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
+#include "common/fields/fields.h"
 #include "operator/api/labels.h"
 #include "operator/controllers/pod_cluster.h"
 #include "operator/controllers/pod_identity.h"
@@ -127,6 +130,18 @@ Json InstallContainer(const PodOptions& options) {
   return container;
 }
 
+// Whether the template says by which interface the ring goes (docs/contracts.md, section 1). What
+// an image or a machine has in its environment for other libraries does not count.
+bool NamesInterface(const Json& container) {
+  constexpr std::array<std::string_view, 4> kVariables = {
+      "RINGMASTER_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"};
+  const Json& env = fields::List(container, "env");
+  return std::any_of(env.begin(), env.end(), [&](const Json& variable) {
+    return std::find(kVariables.begin(), kVariables.end(), fields::Text(variable, "name")) !=
+           kVariables.end();
+  });
+}
+
 void WrapWorker(Json& container, const api::HorovodJob& job, int index) {
   Json command = {fmt::format("{}/ringmaster-launcher", kBin), "--"};
   for (const Json& word : container["command"]) command.push_back(word);
@@ -138,6 +153,9 @@ void WrapWorker(Json& container, const api::HorovodJob& job, int index) {
   AddJobEnv(env, job);
   env.push_back(Env("RINGMASTER_REPLICA_INDEX", std::to_string(index)));
   env.push_back(Env("RINGMASTER_REPLICAS", std::to_string(job.WantedPods())));
+  if (!NamesInterface(container)) {
+    env.push_back(EnvField("RINGMASTER_BIND_WORKER", "status.podIP"));
+  }
   env.push_back(Env("RINGMASTER_FAILURE_POLICY", job.spec.failure_policy_json.dump()));
   env.push_back(Env("RINGMASTER_COLLECTIVES", job.spec.collectives.dump()));
   // The launcher extends LD_LIBRARY_PATH and PYTHONPATH, because only it sees the image's values.

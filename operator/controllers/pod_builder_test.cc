@@ -98,9 +98,10 @@ TEST(PodBuilderTest, EachContainerIsToldWhatItsProgramReads) {
                                      "RINGMASTER_MOUNT_RINGMASTER_RUN=/run/ringmaster",
                                      "RINGMASTER_MOUNT_RINGMASTER_SHM=/dev/shm"};
   worker.insert(worker.end(), both.begin(), both.end());
-  for (const char* own : {"RINGMASTER_REPLICA_INDEX=2", "RINGMASTER_REPLICAS=4",
-                          "RINGMASTER_FAILURE_POLICY={\"a\":1}", "RINGMASTER_COLLECTIVES={\"b\":2}",
-                          "RATE=0.1", "PYTHONPATH=/mine", "SECRET <- s"}) {
+  for (const char* own :
+       {"RINGMASTER_REPLICA_INDEX=2", "RINGMASTER_REPLICAS=4",
+        "RINGMASTER_BIND_WORKER <- status.podIP", "RINGMASTER_FAILURE_POLICY={\"a\":1}",
+        "RINGMASTER_COLLECTIVES={\"b\":2}", "RATE=0.1", "PYTHONPATH=/mine", "SECRET <- s"}) {
     worker.push_back(own);
   }
   EXPECT_THAT(Environment(spec["containers"][0]), testing::ElementsAreArray(worker));
@@ -116,6 +117,19 @@ TEST(PodBuilderTest, EachContainerIsToldWhatItsProgramReads) {
   EXPECT_THAT(Environment(spec["initContainers"][1]), testing::ElementsAreArray(sidecar));
   EXPECT_THAT(Environment(spec["initContainers"][0]),
               testing::ElementsAre("RINGMASTER_MOUNT_RINGMASTER_BIN=/opt/ringmaster"));
+}
+
+// Else its address would come first.
+TEST(PodBuilderTest, ATemplateThatNamesAnInterfaceIsFollowed) {
+  for (const char* name : {"RINGMASTER_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "RATE"}) {
+    api::HorovodJob job = Job();
+    job.spec.worker.pod_template["spec"]["containers"][0]["env"] = {
+        {{"name", name}, {"value", "net1"}}};
+    const Json spec = BuildPod(job, 2, {.sidecar_target = "op:1"})["spec"];
+    EXPECT_EQ(EnvOf(spec["containers"][0], "RINGMASTER_BIND_WORKER") == "(none)",
+              name != std::string("RATE"))
+        << name;
+  }
 }
 
 TEST(PodBuilderTest, WhatThePodSharesIsInMemoryButForPrograms) {

@@ -123,8 +123,12 @@ Result<std::string> Output(const ExecPlugin& plugin, Clock::time_point deadline,
   const auto began = Clock::now();
   std::vector<std::string> argv{plugin.command};
   argv.insert(argv.end(), plugin.args.begin(), plugin.args.end());
-  const process::SpawnResult spawned = process::Spawn(
-      {.argv = argv, .env = Environment(plugin), .output = out.write, .error = err.write});
+  // This thread waits for its end, so it ends before it only with the whole process.
+  const process::SpawnResult spawned = process::Spawn({.argv = argv,
+                                                       .env = Environment(plugin),
+                                                       .output = out.write,
+                                                       .error = err.write,
+                                                       .parent_death_signal = SIGKILL});
   if (spawned.pid < 0) {
     std::string hint = plugin.install_hint.empty() ? "" : ". " + plugin.install_hint;
     return Bad(plugin, std::string("can't be run: ") + std::strerror(spawned.error) + hint);

@@ -46,6 +46,7 @@ void NoticeDeadPeers(int fd) {
 std::vector<std::string> AddressesOf(const std::string& host) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = AI_ADDRCONFIG;
   addrinfo* found = nullptr;
   std::vector<std::string> addresses;
   if (getaddrinfo(host.c_str(), nullptr, &wanted, &found) != 0) return addresses;
@@ -182,21 +183,24 @@ Result<std::unique_ptr<HttpConnections::Connection>> HttpConnections::Open(
   client.set_url_encode(false);
   client.set_follow_location(false);
   if (!config_.tls_server_name.empty()) {
-    // httplib takes an address here, and no name. If one is away, the next connection tries
-    // another.
+    // httplib takes an address here, and no name.
     const auto addresses = AddressesOf(config_.host);
     if (addresses.empty()) {
       return Fail(ErrorCode::kUnavailable,
                   "can't connect to " + ServerText(config_) + ": its name has no address");
     }
     client.set_hostname_addr_map(
-        {{config_.tls_server_name, addresses[opened_++ % addresses.size()]}});
+        {{config_.tls_server_name, addresses[address_ % addresses.size()]}});
   }
   client.set_socket_options([socket = &connection->socket](socket_t fd) {
     NoticeDeadPeers(fd);
     socket->Use(fd);
   });
   return connection;
+}
+
+void HttpConnections::NoteUnreachable(httplib::Error error) {
+  if (error == httplib::Error::Connection) ++address_;
 }
 
 Result<std::unique_ptr<HttpConnections::Connection>> HttpConnections::Take(
@@ -251,6 +255,7 @@ Result<HttpResponse> HttpConnections::Send(const HttpRequest& request,
       std::stop_callback end(config_.stop, [&used] { used.socket.Abort(); });
       result = client.send(out);
     }
+    NoteUnreachable(result.error());
     if (result) {
       HttpResponse answer = Answer(*result, std::move(body));
       if (!used.socket.aborted()) Return(std::move(*connection));
@@ -318,6 +323,7 @@ Result<HttpResponse> HttpConnections::Stream(const HttpRequest& request,
     std::stop_callback end_client(config_.stop, [&used] { used.socket.Abort(); });
     result = client.send(out);
   }
+  NoteUnreachable(result.error());
   if (stop.stop_requested() || ended_by_caller) return HttpResponse{200, ""};
   if (config_.stop.stop_requested())
     return Fail(ErrorCode::kUnavailable, "this client is stopping");

@@ -19,6 +19,10 @@
 #include "operator/kube/connection_aborter.h"
 #include "operator/kube/credentials.h"
 
+namespace httplib {
+enum class Error;
+}
+
 namespace ringmaster::kube {
 
 struct HttpRequest {
@@ -64,11 +68,13 @@ class HttpConnections {
   Result<std::unique_ptr<Connection>> Take(const Credential& credential, bool fresh);
   Result<std::unique_ptr<Connection>> Open(const Credential& credential);
   std::string Authorities();
+  void NoteUnreachable(httplib::Error error);
   void Return(std::unique_ptr<Connection> connection);
 
   const ClientConfig config_;
   ConnectionAborter aborter_;
-  std::atomic<std::size_t> opened_{0};  // connections, where the host has several addresses
+  // Which of the host's addresses is used: another one, if no connection could be made.
+  std::atomic<std::size_t> address_{0};
   sync::Mutex mu_;
   std::string ca_pem_ GUARDED_BY(mu_);  // the newest readable text of the file
   std::vector<std::unique_ptr<Connection>> idle_ GUARDED_BY(mu_);

@@ -65,6 +65,9 @@ TEST(OutdatedTest, PodsOfTheSameGenerationStayThoughTheJobIsReadInAnotherWay) {
     pod.made_at = 4;
   }
   EXPECT_EQ(Plan(world.in).status.state, "Running");
+  World replaced = world;
+  replaced.Pod(1).made_from = "now";
+  EXPECT_EQ(Plan(replaced.in).status.state, "Suspended") << "a successor is not like the others";
   world.in.job.generation = 6;
   EXPECT_EQ(Plan(world.in).status.state, "Suspended");
 }

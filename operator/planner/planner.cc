@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "operator/planner/phases.h"
 #include "operator/planner/snapshot_index.h"
@@ -44,12 +46,16 @@ std::string PodName(const std::string& job, int index) {
 // leaves out a field that it doesn't know, or adds a default.
 bool IsOutdated(const Snapshot& in) {
   if (JobHasEnded(in)) return false;
-  return std::any_of(in.pods.begin(), in.pods.end(), [&](const PodFacts& pod) {
-    const bool unchanged = pod.made_at != 0 && pod.made_at == in.job.generation;
-    const bool differs =
-        !unchanged && !pod.made_from.empty() && pod.made_from != in.job.spec.pods_digest;
-    return differs && !pod.deleting && !pod.ended();
-  });
+  std::set<std::string> made_from;
+  bool unchanged = true;
+  for (const PodFacts& pod : in.pods) {
+    if (pod.made_from.empty() || pod.deleting || pod.ended()) continue;
+    made_from.insert(pod.made_from);
+    unchanged = unchanged && pod.made_at != 0 && pod.made_at == in.job.generation;
+  }
+  // In any case the pods of one ring are alike.
+  if (made_from.size() > 1) return true;
+  return !unchanged && made_from.size() == 1 && *made_from.begin() != in.job.spec.pods_digest;
 }
 
 // The template may have changed: pods of the old and the new one must not meet in one ring. A pod

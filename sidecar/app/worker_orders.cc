@@ -6,9 +6,9 @@
 namespace ringmaster::app {
 namespace {
 
-// In fences. A state that is being saved for a joiner, say, ends with its view: nothing that a
-// worker does in good order takes so long.
-constexpr int kStopPatience = 6;
+// In fences. A state that is being saved for a joiner, say, ends with its view; the longest that a
+// worker takes in good order is its patience with NCCL, a minute.
+constexpr int kStopPatience = 12;
 // Ticks come four times a second. A longer time between two is this process's own standstill.
 constexpr std::chrono::milliseconds kLongestTick{1000};
 

@@ -58,7 +58,7 @@ TEST_F(WorkerWatchTest, AWorkerThatPingsAndNeverLeavesItsViewThoughItIsToldToIsK
   };
   pass(seconds(120));
   table_->orders().Stop(kFirst);
-  pass(seconds(58));
+  pass(seconds(118));
   now_ += std::chrono::hours(1);  // a machine that slept has not waited
   table_->Tick(now_);
   Frame(2, {{"t", "ping"}, {"n", 1}});

@@ -117,9 +117,8 @@ void Launcher::RunTimers() {
   library_.StartDue(now);
   if (children_.TakeSweep(now)) children_.SweepStrays(Clock::now());
   if (shutdown_.TakeDrainTooLong(now)) {
-    // Without a sidecar nobody has asked before, and all of the time is left.
     const milliseconds left =
-        link_.fd() >= 0 ? DrainReserve(options_.grace) : milliseconds(options_.grace) / 5;
+        drains_ ? DrainReserve(options_.grace) : milliseconds(options_.grace) / 5;
     StopAll(0, std::max<milliseconds>(left, seconds(1)),
             link_.fd() >= 0 ? "terminated, and the drain took too long"
                             : "terminated, and no sidecar to drain");
@@ -214,8 +213,9 @@ void Launcher::OnFinish(bool left) {
 
 void Launcher::OnTerminate() {
   // The sidecar lets the workers leave at a step boundary. Without one nothing else tells them.
+  drains_ = drains_ || link_.fd() >= 0;
   const milliseconds patience =
-      link_.fd() >= 0 ? options_.grace - DrainReserve(options_.grace) : milliseconds(0);
+      drains_ ? options_.grace - DrainReserve(options_.grace) : milliseconds(0);
   if (!shutdown_.Terminate(Clock::now(), patience))
     return StopAll(0, seconds(1), "terminated again");
   Log("terminating", {{"grace_seconds", std::to_string(options_.grace.count())}});

@@ -61,6 +61,7 @@ class Launcher {
   std::optional<ForeignSlots> foreign_;  // in its place where the collectives are not ours
   bool connected_ = false;
   bool orphaned_ = false;
+  bool drains_ = false;  // SIGTERM came, and a sidecar was there to drain the pod
 };
 
 }  // namespace ringmaster::launcher

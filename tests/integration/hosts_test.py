@@ -26,7 +26,7 @@ hvd.init()
 total = hvd.allreduce(torch.arange(1000.) * (hvd.rank() + 1), op=hvd.Sum, name="total")
 assert torch.equal(total, torch.arange(1000.) * sum(range(1, hvd.size() + 1))), total
 print("rank %d of %d, %d of %d here, host %d of %d, %s at %s" % (hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size(), hvd.cross_rank(),
-      hvd.cross_size(), os.environ["TOLD"], os.environ["RINGMASTER_POD_IP"]), flush=True)
+      hvd.cross_size(), os.environ["TOLD"], os.environ["RINGMASTER_BIND_WORKER"]), flush=True)
 hvd.shutdown()
 """
 
@@ -129,7 +129,7 @@ class TrainingOnHosts(Training):
         (pathlib.Path(self.out) / "stop").touch()
 
 
-ELASTIC = harness.resizing_script('print("%s: sizes %s" % (os.environ["RINGMASTER_POD_IP"], sizes), flush=True)')
+ELASTIC = harness.resizing_script('print("%s: sizes %s" % (os.environ["RINGMASTER_BIND_WORKER"], sizes), flush=True)')
 
 
 def test_hosts_come_and_go_as_a_script_says(hosts, tmp_path):

@@ -12,7 +12,7 @@ from pod_network import PodNetwork
 
 PODS = 3
 # The interface says where a worker listens, not a variable with the pod's address.
-BY_INTERFACE = "; export RINGMASTER_SOCKET_IFNAME=eth0"
+BY_INTERFACE = "; unset RINGMASTER_BIND_WORKER; export RINGMASTER_SOCKET_IFNAME=eth0"
 FAMILIES = {"only IPv6": (6,), "IPv6 first": (6, 4), "IPv4 first": (4, 6)}
 
 

@@ -16,7 +16,8 @@ WORKER = "elastic_worker"  # the program of the tests' jobs
 IN_POD = """#!/bin/sh
 # {what}
 place=${{RINGMASTER_POD_NAME##*-}}
-export RINGMASTER_POD_IP={prefix}$((place + {first})) RINGMASTER_INSECURE=1 {more}
+export RINGMASTER_POD_IP={prefix}$((place + {first})) RINGMASTER_INSECURE=1
+export RINGMASTER_BIND_WORKER=$RINGMASTER_POD_IP {more}
 exec nsenter --net={links}/$place -- {command}
 """
 

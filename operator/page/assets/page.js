@@ -87,8 +87,9 @@ function show(key) {
 }
 
 function follow(key) {
-  page.stream = new EventSource("/api/stream?job=" + encodeURIComponent(key));
-  page.stream.onmessage = (event) => {
+  const stream = new EventSource("/api/stream?job=" + encodeURIComponent(key));
+  page.stream = stream;
+  stream.onmessage = (event) => {
     const seen = JSON.parse(event.data);
     sayWhyNot(seen.error);
     page.job = seen.job;
@@ -98,10 +99,11 @@ function follow(key) {
     if (page.samples.length - page.past > MOST_SAMPLES) page.samples.splice(page.past, 1);
     draw();
   };
-  page.stream.onerror = () => {
+  stream.onerror = () => {
+    if (page.stream !== stream) return;
     $("connection").textContent = "not connected: what serves this page has ended, or is away";
     // The browser tries again by itself, but not where it was refused: then nothing follows this job any more.
-    if (page.stream.readyState === EventSource.CLOSED) setTimeout(() => { if (page.key === key) follow(key); }, 3000);
+    if (stream.readyState === EventSource.CLOSED) setTimeout(() => { if (page.stream === stream) follow(key); }, 3000);
   };
 }
 

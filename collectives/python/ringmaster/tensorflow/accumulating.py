@@ -21,6 +21,7 @@ class Accumulation:
         self._average = average
         self._known = {}  # the variables of the first pass, by identity
         self._sums = {}  # of those that have had a gradient, by identity
+        self._added = set()  # in eager mode: which of them have had one since the last application
         self._count = None
         begin = weakref.WeakMethod(self._begin_anew)
         elastic.on_begin_sums(lambda: (begin() or (lambda: None))())
@@ -28,6 +29,7 @@ class Accumulation:
     def _begin_anew(self):
         if self._count is None:
             return
+        self._added.clear()
         if tf.executing_eagerly():
             for variable in self._variables():
                 variable.assign(tf.zeros_like(variable))
@@ -45,16 +47,22 @@ class Accumulation:
 
     def step(self, gradients, variables, apply, skip):
         """apply(sums of `variables`) in every `passes`th call, else skip(). Both return what a graph
-        of tf.compat.v1 has to run, elsewhere nothing. What a variable that is missing in a call has
-        added up waits for the next one that has it. ValueError: a variable is none of the first
-        call's, so that no call might ever apply what all have added up.
+        of tf.compat.v1 has to run, elsewhere nothing. What a variable has added up that is missing
+        in that call, or in a graph has no gradient in it, waits for the next one that has it: in a
+        graph all ranks must apply the same, in whatever order they trace. ValueError: a variable is
+        none of the first call's, so that no call might ever apply what all have added up.
 
         Returns what a graph has to run (an operation, None in eager mode).
         """
         self._make_missing(gradients, variables)
-        totals = [self._sums.get(identity(variable)) for variable in variables]
-        added = [total.assign_add(tf.convert_to_tensor(gradient))
-                 for total, gradient in zip(totals, gradients) if gradient is not None]
+        keys = [identity(variable) for variable in variables]
+        with_gradient = {key for key, gradient in zip(keys, gradients) if gradient is not None}
+        added = [self._sums[key].assign_add(tf.convert_to_tensor(gradient))
+                 for key, gradient in zip(keys, gradients) if gradient is not None]
+        if tf.executing_eagerly():
+            self._added |= with_gradient
+        applied_now = self._added if tf.executing_eagerly() else with_gradient
+        totals = [self._sums[key] if key in applied_now else None for key in keys]
         with tf.control_dependencies(added or None):
             count = self._count.assign_add(1)
 
@@ -65,6 +73,7 @@ class Accumulation:
             with tf.control_dependencies([] if applied is None else [applied]):
                 done = [total.assign(tf.zeros_like(total)) for total in totals
                         if total is not None]
+                self._added.difference_update(keys)
                 return self._read(done + [self._count.assign(0)])
 
         def not_yet():
