@@ -87,7 +87,7 @@ std::optional<Status> Entry::AwaitHeardView(engine::Engine* engine,
     now = Clock::now();
     status = engine->AwaitEntered(std::min(deadline, now + kLookAtSidecar));
     if (status.code() != RM_ERR_TIMEOUT || Clock::now() >= deadline) return status;
-    if (fenced_) return std::nullopt;
+    if (counted_on_) return std::nullopt;
   } while (now < registration_->silence_ends());
   return Status(RM_ERR_UNAVAILABLE, kSidecarGone);
 }

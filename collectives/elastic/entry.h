@@ -36,8 +36,8 @@ class Entry {
   void Fence();
   // The sidecar is heard, and sends the view that this worker has left: it counts on the worker in
   // it still, and lets it in nowhere else.
-  void FenceAgain() { fenced_ = true; }
-  void Unfence() { fenced_ = false; }
+  void FenceAgain() { fenced_ = counted_on_ = true; }
+  void Unfence() { fenced_ = counted_on_ = false; }
   bool fenced() const { return fenced_; }
 
  private:
@@ -45,7 +45,7 @@ class Entry {
   // The worker is a joiner whose script has registered no state that it could load.
   bool stateless() const;
   Status AwaitView(engine::Engine* engine, Clock::time_point deadline) const;
-  // Both: no value: the worker has been fenced meanwhile, or is not any more.
+  // Both: no value: the worker is to wait as the other one does.
   std::optional<Status> AwaitUnfenced(engine::Engine* engine, Clock::time_point deadline) const;
   std::optional<Status> AwaitHeardView(engine::Engine* engine, Clock::time_point deadline) const;
 
@@ -54,6 +54,7 @@ class Entry {
   const engine::StateRegistry* const state_;
   const std::chrono::milliseconds patience_;
   std::atomic<bool> fenced_{false};
+  std::atomic<bool> counted_on_{false};  // in the view that the worker has left
 };
 
 }  // namespace ringmaster::elastic

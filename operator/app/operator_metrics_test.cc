@@ -188,6 +188,13 @@ TEST_F(OperatorMetricsTest, AJobWithoutAStatusIsNewAndHasNoRebuild) {
   EXPECT_THAT(text, Not(HasSubstr("ringmaster_job_last_rebuild_seconds")));
 }
 
+TEST_F(OperatorMetricsTest, AFieldOfALaterCrdHidesNothing) {
+  Json job = *Job("digits", "Running");
+  job["spec"]["moreOfIt"] = "Default";
+  sample_.jobs = {std::make_shared<const Json>(job)};
+  EXPECT_THAT(metrics_.Text(sample_), HasSubstr("ringmaster_job_pods_wanted"));
+}
+
 TEST_F(OperatorMetricsTest, AReplicaThatDoesNotLeadHasTheProcessSeriesOnly) {
   const std::string text = OperatorMetrics("1").Text({});
   EXPECT_THAT(text, HasSubstr("ringmaster_operator_leader 0\n"));

@@ -526,7 +526,7 @@ class InvalidJobTest : public JobControllerCallsTest {
 };
 
 TEST_F(InvalidJobTest, IsRefusedOnceForEachChange) {
-  Apply("digits", {{"worker", {{"template", {{"spec", {{"nodeSelectors", Json::object()}}}}}}}});
+  Apply("digits", {{"worker", {{"template", {{"spec", {{"nodeSelector", 3}}}}}}}});
   ASSERT_TRUE(Until([&] { return Status().state == "Invalid"; }));
   const std::uint64_t adds = controller_->state().queue.adds;
   ASSERT_TRUE(api_->Patch(kube::HorovodJobs(), "default", "digits",
@@ -546,7 +546,7 @@ TEST_F(InvalidJobTest, IsSaidToBeSoOnceThatCouldBeWritten) {
     const bool says = call.verb == "update" && call.resource == "horovodjobs";
     return says && ++tries <= 5 ? std::optional(ErrorCode::kUnavailable) : std::nullopt;
   });
-  Apply("digits", {{"worker", {{"template", {{"spec", {{"nodeSelectors", Json::object()}}}}}}}});
+  Apply("digits", {{"worker", {{"template", {{"spec", {{"nodeSelector", 3}}}}}}}});
   EXPECT_TRUE(Until([&] { return Status().state == "Invalid"; }));
   EXPECT_TRUE(Until([&] { return !api_->Calls("create", "events").empty(); }));
   EXPECT_EQ(api_->Calls("create", "events").size(), 1u);
@@ -554,8 +554,7 @@ TEST_F(InvalidJobTest, IsSaidToBeSoOnceThatCouldBeWritten) {
 }
 
 TEST_F(InvalidJobTest, HoldsNoPodsThatItNeverRanNorAnyOnceItIsDeleted) {
-  const Json invalid = {
-      {"worker", {{"template", {{"spec", {{"nodeSelectors", Json::object()}}}}}}}};
+  const Json invalid = {{"worker", {{"template", {{"spec", {{"nodeSelector", 3}}}}}}}};
   const std::string uid = runtime::MetaField(Apply("digits", invalid), "uid");
   for (const char* pod : {"digits-worker-7", "digits-worker-8", "digits-worker-9"}) {
     Json stranger = Stranger(pod, "digits", uid);

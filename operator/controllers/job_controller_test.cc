@@ -124,13 +124,13 @@ TEST_P(JobControllerTest, WorkersRestartedInPlaceAreCountedOnce) {
 
 TEST_P(JobControllerTest, AJobThatMakesNoSenseIsRefusedByCondition) {
   // An API server with the schema of another version may allow what the parser refuses.
-  door_->SpoilJobs(
-      {{"spec", {{"worker", {{"template", {{"spec", {{"nodeSelectors", Json::object()}}}}}}}}}});
+  door_->SpoilJobs({{"spec", {{"worker", {{"template", {{"spec", {{"nodeSelector", 3}}}}}}}}}});
   Apply(2);
   ASSERT_TRUE(Eventually([&] { return Status().state == "Invalid"; }));
   const auto status = Status();
   ASSERT_NE(status.Find("Created"), nullptr);
-  EXPECT_THAT(status.Find("Created")->message, HasSubstr("did you mean \"nodeSelector\""));
+  EXPECT_THAT(status.Find("Created")->message,
+              HasSubstr("spec.worker.template.spec.nodeSelector: 3 "));
   EXPECT_TRUE(Pods().empty());
 }
 
