@@ -164,6 +164,23 @@ TEST_F(PatienceTest, AFencedWorkerThatTheSidecarDoesNotLetInSaysThatItMustStartA
   EXPECT_THAT(status.message(), testing::HasSubstr("not let in again"));
 }
 
+// As by a sidecar that has started again, and knows of no later view.
+TEST_F(PatienceTest, AFencedWorkerThatIsSentTheViewItHasLeftSaysThatItMustStartAgain) {
+  Fenced worker(this, std::chrono::seconds(4));
+  sidecar_->Send(0, {{"t", "view"},
+                     {"self", 0},
+                     {"view",
+                      {{"epoch", epoch_},
+                       {"parent", 0},
+                       {"reason", "Bootstrap"},
+                       {"train", true},
+                       {"planned", false},
+                       {"pods", {{{"uid", "pod-0"}}}},
+                       {"ranks", {{{"pod", 0}, {"slot", 0}, {"tcp", "127.0.0.1:1"}}}}}}});
+  worker.HearAfter(1);
+  EXPECT_EQ(worker.Entered().code(), RM_ERR_DROPPED);
+}
+
 TEST_F(PatienceTest, InitWaitsForAsLongAsTheSidecarDoes) {
   engine::StateRegistry state;
   std::unique_ptr<TrainingProcess> worker;

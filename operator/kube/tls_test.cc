@@ -27,6 +27,15 @@ class TlsTest : public testing::ClientFixture {
     Serve(options, AnswerOk);
     return Refusal(Config());
   }
+  // A server whose certificate is for a name that is not its host's.
+  ClientConfig ServeAsKubernetes() {
+    CertificateSpec named;
+    named.san = "DNS:kubernetes.default.svc";
+    ScriptedServer::Options options;
+    options.certificate = authority_.Issue(named);
+    Serve(options, AnswerOk);
+    return Config();
+  }
   std::string Refusal(const ClientConfig& config) {
     auto got = Client(config).Get(ConfigMaps(), "ns", "a");
     if (got) return "";
@@ -55,12 +64,7 @@ TEST_F(TlsTest, ACommonNameIsNoName) {
 }
 
 TEST_F(TlsTest, TheServerNameOfTheConfigurationIsTheOneThatCounts) {
-  CertificateSpec named;
-  named.san = "DNS:kubernetes.default.svc";
-  ScriptedServer::Options options;
-  options.certificate = authority_.Issue(named);
-  Serve(options, AnswerOk);
-  ClientConfig config = Config();
+  ClientConfig config = ServeAsKubernetes();
   config.tls_server_name = "kubernetes.default.svc";
   EXPECT_EQ(Refusal(config), "");
   config.tls_server_name = "kubernetes.default";
@@ -70,12 +74,7 @@ TEST_F(TlsTest, TheServerNameOfTheConfigurationIsTheOneThatCounts) {
 }
 
 TEST_F(TlsTest, TheServerNameOfTheConfigurationServesWithAHostThatHasAName) {
-  CertificateSpec named;
-  named.san = "DNS:kubernetes.default.svc";
-  ScriptedServer::Options options;
-  options.certificate = authority_.Issue(named);
-  Serve(options, AnswerOk);
-  ClientConfig config = Config();
+  ClientConfig config = ServeAsKubernetes();
   config.host = "localhost";
   config.tls_server_name = "kubernetes.default.svc";
   EXPECT_EQ(Refusal(config), "");
