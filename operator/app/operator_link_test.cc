@@ -91,6 +91,9 @@ TEST_F(OperatorLinkTest, ASidecarIsAcceptedReportsAndIsTold) {
   v1::SidecarReport earlier;
   earlier.mutable_earlier_exits()->add_exits()->set_incarnation(3);
   ASSERT_TRUE(stream->Write(earlier));
+  v1::SidecarReport all_leave;
+  all_leave.mutable_all_leave();
+  ASSERT_TRUE(stream->Write(all_leave));
   v1::SidecarReport awaited;
   awaited.mutable_step_awaited()->set_awaited_ms(5000);
   ASSERT_TRUE(stream->Write(awaited));
@@ -107,6 +110,7 @@ TEST_F(OperatorLinkTest, ASidecarIsAcceptedReportsAndIsTold) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_TRUE(registry_.Facts("job").sidecars.at(0).ready);
+  EXPECT_TRUE(registry_.Facts("job").sidecars.at(0).knows_that_all_leave);
   EXPECT_EQ(registry_.Facts("job").sidecars.at(0).boot_id, "boot");
   ASSERT_EQ(registry_.Facts("job").sidecars.at(0).failing_gpus.size(), 1u);
   EXPECT_EQ(registry_.Facts("job").sidecars.at(0).failing_gpus[0].slot, 1);

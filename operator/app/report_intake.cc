@@ -117,6 +117,9 @@ std::string ReportIntake::TakeReport(const v1::SidecarReport& report) {
       registry_->Take(id_, controllers::StepAwaitedReport{
                                std::chrono::milliseconds(report.step_awaited().awaited_ms())});
       return "";
+    case v1::SidecarReport::kAllLeave:
+      registry_->Take(id_, controllers::AllLeaveReport{});
+      return "";
     case v1::SidecarReport::kRecovery:
       return OnRecoveryReport(report.recovery());
     default:

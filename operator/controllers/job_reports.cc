@@ -52,6 +52,10 @@ void Note(const StepAwaitedReport& report, planner::Time now, planner::SidecarFa
     sidecar->step_awaited_since = Before(now, report.awaited);
 }
 
+void Note(AllLeaveReport, planner::Time, planner::SidecarFacts* sidecar) {
+  sidecar->knows_that_all_leave = true;
+}
+
 void Note(membership::RecoveryReport report, planner::Time, planner::SidecarFacts* sidecar) {
   sidecar->report = std::move(report);
 }

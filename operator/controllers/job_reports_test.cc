@@ -51,6 +51,7 @@ TEST(JobReportsTest, EveryReportIsInTheFactsOfItsSidecar) {
   reports.Take("a", HealthReport{true, seconds(2)}, At(4));
   reports.Take("a", StallsReport{{{}, {}}}, At(5));
   reports.Take("a", StepAwaitedReport{seconds(1)}, At(6));
+  reports.Take("a", AllLeaveReport{}, At(6));
   reports.Take("a", FailingGpusReport{{{.slot = 1}}}, At(6));
   reports.Take("a", FinishedReport{7}, At(7));
   reports.Take("a", membership::RecoveryReport{.lineage = 2}, At(8));
@@ -65,9 +66,10 @@ TEST(JobReportsTest, EveryReportIsInTheFactsOfItsSidecar) {
   EXPECT_EQ(a.step_awaited_since, At(5));
   EXPECT_EQ(a.failing_gpus.at(0).slot, 1);
   EXPECT_EQ(a.finished_epoch, 7u);
+  EXPECT_TRUE(a.knows_that_all_leave);
   EXPECT_EQ(a.report->lineage, 2u);
   EXPECT_TRUE(b.connected);
-  EXPECT_FALSE(b.ready || b.able || b.report || b.step_awaited_since);
+  EXPECT_FALSE(b.ready || b.able || b.report || b.step_awaited_since || b.knows_that_all_leave);
   EXPECT_EQ(b.unable_since, At(2)) << "from when it came";
 }
 

@@ -12,11 +12,12 @@ namespace {
 constexpr std::chrono::milliseconds kAtOnce{0};
 constexpr std::chrono::milliseconds kGather{50};
 
-// All pods report a rebuild, or a step that is waited for, within a moment: one reconcile is enough
-// for all reports.
+// All pods report a rebuild, a step that is waited for, or that all leave, within a moment: one
+// reconcile is enough for all reports.
 std::chrono::milliseconds DelayFor(const SidecarReport& report) {
   const bool from_all = std::holds_alternative<ViewReport>(report) ||
-                        std::holds_alternative<StepAwaitedReport>(report);
+                        std::holds_alternative<StepAwaitedReport>(report) ||
+                        std::holds_alternative<AllLeaveReport>(report);
   return from_all ? kGather : kAtOnce;
 }
 

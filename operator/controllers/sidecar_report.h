@@ -56,8 +56,10 @@ struct FailingGpusReport {
 struct StepAwaitedReport {
   std::chrono::milliseconds awaited{0};
 };
+// The pod was told that every pod of its view leaves.
+struct AllLeaveReport {};
 using SidecarReport = std::variant<ReadinessReport, ViewReport, job::WorkerExit, EarlierExits,
                                    FinishedReport, HealthReport, StallsReport, FailingGpusReport,
-                                   StepAwaitedReport, membership::RecoveryReport>;
+                                   StepAwaitedReport, AllLeaveReport, membership::RecoveryReport>;
 
 }  // namespace ringmaster::controllers

@@ -445,9 +445,11 @@ void EvaluateStartAgain(const Snapshot& in, JobState& state, DecisionDraft& out)
 void CleanUp(const Snapshot& in, const JobState& state, DecisionDraft& out) {
   const bool ended = state.outcome.ended();
   if (!ended && !state.suspended) return;
-  // The sidecars are told that all leave before the kubelets hear of it, which tell each pod for
-  // itself: a pod that knew of its own end alone would leave a step before the others.
-  if (!ended && in.view != nullptr && !IsWrittenThatAllLeave(in, state)) return;
+  // The kubelets tell each pod for itself: one that knew of its own end alone would leave a step
+  // before the others.
+  if (!ended && in.view != nullptr) {
+    if (!IsWrittenThatAllLeave(in, state) || !MembersKnowThatAllLeave(in, state, out)) return;
+  }
   // How the job ended is to be seen on its pods until it is written: the write may fail, and a pod
   // that is being deleted is no failed one at the next look.
   if (ended && !JobHasEnded(in)) return out.LookAgainAt(in.now);

@@ -490,7 +490,7 @@ TEST(CleanUpTest, SuspensionTakesEndedPodsTooAndNobodyTwice) {
   world.End(1, PodPhase::kFailed, 137);
   world.Pod(2).deleting = true;
   world.in.job.spec.run_policy.suspend = true;
-  world.in.job.status = Plan(world.in).status;
+  world.Settle().AllKnowThatTheyLeave();
   const Decision out = Plan(world.in);
   EXPECT_THAT(Deleted(out), ElementsAre("digits-worker-0", "digits-worker-1"));
   EXPECT_THAT(out.creates, IsEmpty());

@@ -24,6 +24,7 @@ TEST(OutdatedTest, PodsOfATemplateThatWasChangedUnseenLeaveAsInASuspension) {
   EXPECT_THAT(out.status.Find("Suspended")->message, testing::HasSubstr("worker.template"));
   EXPECT_EQ(out.status.world_size, 0);
   world.in.job.status = out.status;
+  world.AllKnowThatTheyLeave();
   EXPECT_THAT(Deleted(Plan(world.in)), ElementsAre("digits-worker-0", "digits-worker-1"));
   for (PodFacts& pod : world.in.pods) {
     pod.deleting = true;

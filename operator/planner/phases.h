@@ -27,6 +27,8 @@ inline constexpr std::size_t kMostUids = 1000;
 inline constexpr char kStalled[] = "Stalled";
 inline constexpr char kStartingAgain[] = "StartingAgain";
 inline constexpr char kQuorumLost[] = "QuorumLost";
+inline constexpr char kPreempted[] = "Preempted";
+inline constexpr char kJobLeaves[] = "JobLeaves";  // of kPreempted: all pods of the job leave
 inline constexpr char kDrainHeld[] = "DrainHeld";
 inline constexpr char kNoStepEnds[] = "NoStepEnds";
 
@@ -65,6 +67,9 @@ bool GivesAll(const Snapshot& in, DecisionDraft& out);
 void OfferAll(const Snapshot& in, DecisionDraft& out);
 // The status says that all pods leave, suspended or for another job.
 bool IsWrittenThatAllLeave(const Snapshot& in, const JobState& state);
+// If that is written: the sidecars of the newest view's members have said that they know it, or
+// have had their time.
+bool MembersKnowThatAllLeave(const Snapshot& in, const JobState& state, DecisionDraft& out);
 // The template or the collectives were changed, so the job was suspended meanwhile, and pods of
 // before run as if it had not been: all leave as for a suspension.
 bool IsOutdated(const Snapshot& in);

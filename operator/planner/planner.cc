@@ -12,31 +12,6 @@
 
 namespace ringmaster::planner {
 
-namespace {
-
-// The members of the newest view were told that all leave. Otherwise pods that came afterwards have
-// made that view, and the status could not be written since: only the new lineage is claimed there,
-// with number 0, before it has a view.
-bool WasKnownWhenAllLeft(const Snapshot& in) {
-  const std::uint64_t known = in.job.status.epoch;
-  return membership::EpochNumber(known) != 0 &&
-         membership::EpochLineage(in.view->epoch) <= membership::EpochLineage(known);
-}
-
-// When it was written that the job is suspended: pods that were there then were told to leave.
-std::optional<Time> SuspendedSince(const Snapshot& in) {
-  if (!in.job.status.Is("Suspended")) return std::nullopt;
-  return api::ParseTime(in.job.status.Find("Suspended")->last_transition_time);
-}
-
-// All ranks had agreed to end: a pod that has ended has done its work.
-bool AllHadAgreed(const Snapshot& in) {
-  return std::any_of(in.sidecars.begin(), in.sidecars.end(),
-                     [](const SidecarFacts& sidecar) { return sidecar.finished_epoch != 0; });
-}
-
-}  // namespace
-
 std::string PodName(const std::string& job, int index) {
   return fmt::format("{}-worker-{}", job, index);
 }
@@ -56,25 +31,6 @@ bool IsOutdated(const Snapshot& in) {
   // In any case the pods of one ring are alike.
   if (made_from.size() > 1) return true;
   return !unchanged && made_from.size() == 1 && *made_from.begin() != in.job.spec.pods_digest;
-}
-
-// The template may have changed: pods of the old and the new one must not meet in one ring. A pod
-// whose time to leave is over is not waited for.
-bool PodsStillEnd(const Snapshot& in, DecisionDraft& out) {
-  bool waits = false;
-  const bool told = in.view != nullptr && WasKnownWhenAllLeft(in), agreed = AllHadAgreed(in);
-  const std::optional<Time> suspended = SuspendedSince(in);
-  for (const PodFacts& pod : in.pods) {
-    // It leaves because it was told so, and is deleted next. If it has left and could not be
-    // deleted yet, it has ended with 0, which does not mean that its ranks have done all.
-    const bool leaves = (told && InView(in, pod.uid)) || (suspended && pod.created <= *suspended);
-    waits = waits || (leaves && !pod.deleting && !(pod.ended() && agreed));
-    if (pod.all_terminated || pod.proven_dead || !pod.scheduled || !pod.delete_at) continue;
-    if (in.now >= *pod.delete_at) continue;
-    out.LookAgainAt(*pod.delete_at);
-    waits = true;
-  }
-  return waits;
 }
 
 Decision Plan(const Snapshot& snapshot) {

@@ -15,9 +15,8 @@ namespace ringmaster::planner {
 namespace {
 
 constexpr std::size_t kMostJobsNamed = 5;
-constexpr char kPreempted[] = "Preempted";
-// Reasons of the condition of a job that gives up all its pods: they leave; they have left.
-constexpr char kJobLeaves[] = "JobLeaves", kJobWaits[] = "JobWaits";
+// The reason of the condition of a job that has given up all its pods.
+constexpr char kJobWaits[] = "JobWaits";
 
 // The pods with which the job trains or, before the first view, is about to train.
 bool Trains(const Snapshot& in, const PodFacts& pod) {
@@ -143,10 +142,6 @@ bool GivesAll(const Snapshot& in, DecisionDraft& out) {
   if (in.job.Suspended() || IsOutdated(in) || JobHasEnded(in)) return false;
   if (HasReason(in, kJobLeaves) && PodsStillEnd(in, out)) return true;
   return !IsBeingRebuiltFromLoss(in) && !IsAboutToEnd(in) && DemandForAll(in);
-}
-
-bool IsWrittenThatAllLeave(const Snapshot& in, const JobState& state) {
-  return state.gives_all ? HasReason(in, kJobLeaves) : in.job.status.Is("Suspended");
 }
 
 // Until the pods are seen to leave, the admission counts on them only as long as they are offered.

@@ -160,10 +160,18 @@ class WholeJobPlanTest : public testing::Test {
     }
   }
   Decision Decide() { return Plan(world_.in); }
-  // One reconcile: its decision is carried out, and time passes.
+  // One reconcile: its decision is carried out, the sidecars hear their notices, and time passes.
   Decision Look() {
     Decision decision = Decide();
     world_.in.job.status = decision.status;
+    for (SidecarFacts& sidecar : world_.in.sidecars) {
+      const auto to_all = [&](const PodNotice& notice) {
+        const auto* drain = std::get_if<DrainNotice>(&notice.notice);
+        return notice.pod_uid == sidecar.pod_uid && drain != nullptr && drain->pod_uids->size() > 1;
+      };
+      if (std::any_of(decision.notices.begin(), decision.notices.end(), to_all))
+        sidecar.knows_that_all_leave = true;
+    }
     for (const PodDelete& gone : decision.deletes) {
       for (PodFacts& pod : world_.in.pods) {
         if (pod.uid != gone.uid) continue;

@@ -144,6 +144,7 @@ struct SidecarFacts : job::Registration {
   // Since when a planned change has waited for a step to end: no worker of this pod has ended one
   // since.
   std::optional<Time> step_awaited_since;
+  bool knows_that_all_leave = false;  // all pods of its view
 };
 
 // The newest view of which a sidecar has told the epoch: it is the one that it has installed.

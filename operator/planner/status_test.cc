@@ -212,6 +212,7 @@ TEST(SuspendedTest, NoReplicasIsASuspension) {
   EXPECT_TRUE(out.status.Is("Suspended"));
   EXPECT_EQ(out.status.Find("Running")->message, "worker.replicas is 0: all pods are removed");
   world.in.job.status = out.status;
+  world.AllKnowThatTheyLeave();
   EXPECT_EQ(Plan(world.in).deletes.size(), 2u);
   world.in.pods.clear();
   world.in.job.spec.worker.replicas = 2;

@@ -10,11 +10,18 @@ namespace {
 using std::chrono::seconds;
 using testing::ElementsAre;
 
-// A job of two pods that was suspended, and resumed when its pods had been told to leave.
-World ResumedWhenItsPodsWereTold() {
+// A job of two pods that was suspended; their sidecars have heard it.
+World SuspendedAndHeard() {
   World world = World::Training(2);
   world.in.job.spec.run_policy.suspend = true;
   world.in.job.status = Plan(world.in).status;
+  world.AllKnowThatTheyLeave();
+  return world;
+}
+
+// The same, and resumed since.
+World ResumedWhenItsPodsWereTold() {
+  World world = SuspendedAndHeard();
   world.in.job.spec.run_policy.suspend = false;
   return world;
 }
@@ -31,6 +38,7 @@ TEST(SuspensionTest, SuspendRemovesAllPodsAndResumeMakesThemAgain) {
   EXPECT_EQ(out.status.world_size, 0);
   world.in.job.status = out.status;
   EXPECT_FALSE(Plan(world.in).status_first);
+  world.AllKnowThatTheyLeave();
   EXPECT_THAT(Deleted(Plan(world.in)), ElementsAre("digits-worker-0", "digits-worker-1"));
   world.Remove(0).Remove(1);
   world.in.sidecars.clear();
@@ -38,6 +46,27 @@ TEST(SuspensionTest, SuspendRemovesAllPodsAndResumeMakesThemAgain) {
   out = Plan(world.in);
   EXPECT_THAT(Created(out), ElementsAre(0, 1));
   EXPECT_FALSE(out.status.Is("Suspended"));
+}
+
+// The kubelets would tell each pod of its own end alone: the others would go on without it.
+TEST(SuspensionTest, PodsAreDeletedWhenEachSidecarKnowsThatAllLeave) {
+  World world = SuspendedAndHeard();
+  world.Sidecar(1).knows_that_all_leave = false;
+  const Decision waits = Plan(world.in);
+  EXPECT_THAT(Deleted(waits), ElementsAre());
+  ASSERT_TRUE(waits.look_again);
+  World late = world;
+  late.in.now += *waits.look_again;
+  EXPECT_THAT(Deleted(Plan(late.in)), ElementsAre("digits-worker-0", "digits-worker-1"))
+      << "it is of an earlier version, or can't be reached";
+  World gone = world;
+  gone.End(1, PodPhase::kSucceeded, 0);
+  EXPECT_THAT(Deleted(Plan(gone.in)), ElementsAre("digits-worker-0", "digits-worker-1"));
+  World silent = world;
+  silent.in.sidecars.pop_back();
+  EXPECT_THAT(Deleted(Plan(silent.in)), ElementsAre()) << "it looks for a new operator";
+  world.Sidecar(1).knows_that_all_leave = true;
+  EXPECT_THAT(Deleted(Plan(world.in)), ElementsAre("digits-worker-0", "digits-worker-1"));
 }
 
 TEST(SuspensionTest, PodsThatWereToldThatAllLeaveAreDeletedThoughTheJobIsResumed) {

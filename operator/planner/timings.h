@@ -18,6 +18,10 @@ inline constexpr std::chrono::seconds kCoordinatorReports{1};
 // anything: they may need 10 s to notice that the former one is gone, and some more to find it.
 inline constexpr std::chrono::seconds kSidecarsReturn{20};
 
+// Sidecars that are told that all pods leave may take so long to say that they know: those of
+// earlier versions never do.
+inline constexpr std::chrono::seconds kAllHear{3};
+
 // No view was able to train for so long: then, and only then, there is a recovery from quorum loss.
 inline constexpr std::chrono::seconds kStallPatience{5};
 // For so long that nobody trains is not even said.

@@ -71,6 +71,7 @@ struct OperatorOutputs {
   std::function<void(const std::vector<job::GpuHealth>&)> report_failing_gpus;
   // For how long a planned change has waited for the end of a step; 0: none waits any more.
   std::function<void(std::chrono::milliseconds awaited)> report_step_awaited;
+  std::function<void()> report_all_leave;
 };
 
 struct AgentOutputs {

@@ -25,6 +25,8 @@ class Departure {
   bool draining() const { return draining_; }
   bool left() const { return left_; }
   bool finishing() const { return finishing_since_.has_value(); }
+  // As far as this sidecar was told, all pods of its view leave.
+  bool EverybodyLeaves() const;
 
   // Some pods leave, this one maybe. The boundary may be waited for until `deadline`.
   void Drain(const std::vector<std::string>& pods, const std::string& reason,
@@ -50,7 +52,6 @@ class Departure {
   void CheckTermination();
 
  private:
-  bool EverybodyLeaves() const;
   void Leave(const std::string& reason);
 
   const std::string pod_uid_;

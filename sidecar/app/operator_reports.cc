@@ -68,6 +68,11 @@ void OperatorReports::StepAwaited(bool awaited, bool connected, SteadyTime now) 
   outputs_.report_step_awaited(std::chrono::duration_cast<milliseconds>(now - *awaited_since_));
 }
 
+void OperatorReports::AllLeave(bool told, bool connected) {
+  if (!told || !connected || std::exchange(all_leave_reported_, true)) return;
+  outputs_.report_all_leave();
+}
+
 void OperatorReports::View(const membership::ViewPtr& view, const job::Rebuild* rebuild,
                            uint64_t step) const {
   outputs_.report_view(view, rebuild != nullptr ? job::ToJson(*rebuild).dump() : "", step);

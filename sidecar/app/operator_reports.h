@@ -32,12 +32,15 @@ class OperatorReports {
   // Whether a planned change waits for the end of a step; reported when it lasts. An operator that
   // is not connected hears it later.
   void StepAwaited(bool awaited, bool connected, SteadyTime now);
+  // Whether this pod was told that all pods of its view leave; reported once.
+  void AllLeave(bool told, bool connected);
   // Another operator listens, which has heard none of it.
   void ForgetHealth() {
     able_.reset();
     stalls_.clear();
     failing_gpus_.clear();
     awaited_reported_ = false;
+    all_leave_reported_ = false;
   }
 
   // `rebuild`: null where the view is the first.
@@ -57,6 +60,7 @@ class OperatorReports {
   std::vector<job::GpuHealth> failing_gpus_;  // as they were reported
   std::optional<SteadyTime> awaited_since_;
   bool awaited_reported_ = false;
+  bool all_leave_reported_ = false;
 };
 
 }  // namespace ringmaster::app

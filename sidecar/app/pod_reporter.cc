@@ -23,10 +23,12 @@ void PodReporter::AfterEvents() {
   parts_.metrics->SetCoordinator(parts_.membership->member().is_coordinator());
   ReportReadiness();
   ReportHealth();
+  ReportAllLeave();
 }
 
 void PodReporter::Tick() {
   ReportHealth();
+  ReportAllLeave();
   ReportStalls();
   ReportGpus();
   parts_.reports->StepAwaited(parts_.table->orders().awaits_boundary(), parts_.orders->connected(),
@@ -50,6 +52,10 @@ void PodReporter::CheckInitTimeout() {
 void PodReporter::ReportHealth() {
   parts_.reports->Health(parts_.membership->member().able() || parts_.departure->finishing(),
                          clock_.now());
+}
+
+void PodReporter::ReportAllLeave() {
+  parts_.reports->AllLeave(parts_.departure->EverybodyLeaves(), parts_.orders->connected());
 }
 
 void PodReporter::ReportStalls() {

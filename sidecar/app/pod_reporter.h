@@ -48,6 +48,7 @@ class PodReporter {
  private:
   void ReportReadiness();
   void ReportHealth();
+  void ReportAllLeave();
   void ReportStalls();
   void ReportGpus();
 

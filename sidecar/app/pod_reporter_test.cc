@@ -48,6 +48,25 @@ TEST_F(PodReporterTest, ReadinessIsReportedWhenItChanges) {
   EXPECT_EQ(Count("readiness"), 2);
 }
 
+TEST_F(PodReporterTest, ThatAllPodsLeaveIsReportedOnceToEachOperator) {
+  parts_.StartTraining();
+  orders_.OnConnection(true);
+  parts_.departure.Drain({"u0"}, "Suspended", {});
+  reporter_.AfterEvents();
+  EXPECT_EQ(Count("all leave"), 0) << "this one does, of three";
+  orders_.OnConnection(false);
+  parts_.departure.Drain({"u0", "u1", "u2"}, "Suspended", {});
+  reporter_.AfterEvents();
+  EXPECT_EQ(Count("all leave"), 0) << "nobody would hear it";
+  orders_.OnConnection(true);
+  reporter_.Tick();
+  reporter_.Tick();
+  EXPECT_EQ(Count("all leave"), 1);
+  orders_.OnConnection(true);
+  reporter_.AfterEvents();
+  EXPECT_EQ(Count("all leave"), 2);
+}
+
 TEST_F(PodReporterTest, APodInNoViewAfterTheInitTimeoutSaysSoOnce) {
   parts_.now += seconds(59);
   reporter_.CheckInitTimeout();

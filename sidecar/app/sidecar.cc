@@ -390,6 +390,9 @@ OperatorOutputs SidecarImpl::OperatorLink() {
   outputs.report_step_awaited = [this](std::chrono::milliseconds awaited) {
     if (operator_ != nullptr) operator_->ReportStepAwaited(awaited);
   };
+  outputs.report_all_leave = [this] {
+    if (operator_ != nullptr) operator_->ReportAllLeave();
+  };
   outputs.report_recovery = [this](const membership::RecoveryReport& report) {
     if (operator_ != nullptr) operator_->ReportRecovery(membership::EncodeReport(report));
   };

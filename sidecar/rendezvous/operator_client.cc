@@ -66,6 +66,7 @@ class GrpcOperatorClient final : public OperatorClient {
     session_.ReportFailingGpus(gpus);
   }
   void ReportStepAwaited(milliseconds awaited) override { session_.ReportStepAwaited(awaited); }
+  void ReportAllLeave() override { session_.ReportAllLeave(); }
   void ReportRecovery(const std::string& report) override { session_.ReportRecovery(report); }
 
   void AskRecord(const std::string& message, milliseconds deadline,

@@ -42,12 +42,13 @@ class OperatorClient {
                           uint64_t step) = 0;
   virtual void ReportWorkerExit(const job::WorkerExit& exit) = 0;
   virtual void ReportFinished(uint64_t epoch) = 0;
-  // These five are not told again to another stream: `on_connection` asks for the first four, the
+  // These six are not told again to another stream: `on_connection` asks for the first five, the
   // operator for the last.
   virtual void ReportHealth(bool able, std::chrono::milliseconds unable) = 0;
   virtual void ReportStalls(const std::vector<job::Stall>& stalls) = 0;
   virtual void ReportFailingGpus(const std::vector<job::GpuHealth>& gpus) = 0;
   virtual void ReportStepAwaited(std::chrono::milliseconds awaited) = 0;
+  virtual void ReportAllLeave() = 0;
   virtual void ReportRecovery(const std::string& report_json) = 0;
 
   // A message for the voter R. `answer` gets R's reply, or with `ok` false why there

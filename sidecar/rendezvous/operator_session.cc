@@ -108,6 +108,12 @@ void OperatorSession::ReportStepAwaited(milliseconds awaited) {
   Report(report);
 }
 
+void OperatorSession::ReportAllLeave() {
+  v1::SidecarReport report;
+  report.mutable_all_leave();
+  Report(report);
+}
+
 void OperatorSession::ReportRecovery(const std::string& report_json) {
   v1::SidecarReport report;
   report.mutable_recovery()->set_report(report_json);

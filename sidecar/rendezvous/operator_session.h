@@ -66,6 +66,7 @@ class OperatorSession {
   void ReportStalls(const std::vector<job::Stall>& stalls);
   void ReportFailingGpus(const std::vector<job::GpuHealth>& gpus);
   void ReportStepAwaited(std::chrono::milliseconds awaited);
+  void ReportAllLeave();
   void ReportRecovery(const std::string& report_json);
 
   // A stream begins, and is told what every operator has to know. It lives until End().

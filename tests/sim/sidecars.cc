@@ -285,6 +285,7 @@ OperatorOutputs Sidecars::OperatorOf(int index) {
   outputs.report_step_awaited = [session](std::chrono::milliseconds awaited) {
     session().ReportStepAwaited(awaited);
   };
+  outputs.report_all_leave = [session] { session().ReportAllLeave(); };
   outputs.report_recovery = [this, index, session](const membership::RecoveryReport& made) {
     if (!Output(index)) return;
     parts_.invariants.CheckNobodyUses(index, membership::MakeEpoch(made.lineage, 0) - 1,

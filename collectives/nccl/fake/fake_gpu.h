@@ -173,7 +173,8 @@ class FakeProcess {
   bool revokes_hang_ = false;
   int hung_revokes_ = 0;
   int ending_ = 0;  // calls of ncclCommAbort and ncclCommRevoke that have not returned
-  // What is not destroyed ends with the process. A destroyed one lives until it has come, as CUDA's.
+  // What is not destroyed ends with the process. A destroyed one lives until it has come, as
+  // CUDA's.
   std::map<const void*, std::shared_ptr<FakeEvent>> events_;
   std::set<std::unique_ptr<FakeStream>> streams_;
   struct Block {

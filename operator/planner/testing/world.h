@@ -88,6 +88,11 @@ class World {
     }
     return *this;
   }
+  // All pods leave, and their sidecars say that they know it.
+  World& AllKnowThatTheyLeave() {
+    for (SidecarFacts& sidecar : in.sidecars) sidecar.knows_that_all_leave = true;
+    return *this;
+  }
   // The status as the planner would have written it.
   World& Settle() {
     in.job.status = Plan(in).status;

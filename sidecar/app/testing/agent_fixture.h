@@ -87,6 +87,7 @@ class AgentTest : public testing::Test {
     outputs.job_operator.report_step_awaited = [this](milliseconds awaited) {
       awaited_.push_back(awaited);
     };
+    outputs.job_operator.report_all_leave = [this] { log_.push_back("all leave"); };
     outputs.job_operator.report_recovery = [this](const membership::RecoveryReport& report) {
       log_.push_back("report");
       report_ = report;

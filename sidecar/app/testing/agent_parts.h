@@ -163,6 +163,7 @@ struct AgentParts {
     outputs.report_stalls = [](const std::vector<job::Stall>&) {};
     outputs.report_failing_gpus = [](const std::vector<job::GpuHealth>&) {};
     outputs.report_step_awaited = [](std::chrono::milliseconds) {};
+    outputs.report_all_leave = [this] { log.push_back("all leave"); };
     outputs.report_recovery = [](const membership::RecoveryReport&) {};
     return outputs;
   }
