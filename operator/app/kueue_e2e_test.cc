@@ -147,7 +147,11 @@ TEST_F(KueueE2e, AJobWaitsForItsQueueAndTrainsWithWhatIsAdmittedAndLeavesWhenItI
   kueue_->Evict(kWorkload, "Preempted", "Preempted to accommodate a higher priority Workload");
   ASSERT_TRUE(WaitsSaying("WaitingForQueue", "insufficient unused quota"));
   EXPECT_TRUE(Pods().empty());
-  EXPECT_EQ(LastSteps().size(), 1u) << "they left at the same step";
+  // The others may end one step more in each view that is made between the first leaving and theirs
+  // (docs/disruptions.md).
+  const std::set<int> last = LastSteps();
+  ASSERT_FALSE(last.empty());
+  EXPECT_LE(*last.rbegin() - *last.begin(), 2) << "they left together";
   EXPECT_EQ(ConditionOf("QuotaReserved"), "False Pending");
   EXPECT_EQ(ConditionOf("Admitted"), "False NoReservation");
   EXPECT_EQ(ConditionOf("Requeued"), "True Preempted");

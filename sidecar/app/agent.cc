@@ -177,6 +177,9 @@ void Agent::Install(const ViewPtr& view) {
       EpochText(view->epoch), membership::ReasonText(view->reason), view->pods.size(),
       view->ranks.size(), view->train, view->planned, view->coordinator, listed);
   table_.orders().Install(view, now);
+  // If all pods of this view leave, too, its workers go at its first boundary: a step that they
+  // begin is one more than those did that have left already.
+  departure_.CheckEverybodyLeaves();
   peers_.SetNews(view->epoch);
   peers_.EnterView(*view);
   const job::Rebuild* rebuild =

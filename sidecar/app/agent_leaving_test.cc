@@ -121,6 +121,25 @@ TEST_F(AgentTest, WhoHasLeftByPlanGoesOnUntilTheRecordHasTheViewThatDroppedIt) {
   EXPECT_TRUE(agent_->Done());
 }
 
+// The worker of u2 has left at its boundary already, and the ring broke under this one's last step.
+TEST_F(AgentTest, WhereAllLeaveAFurtherViewEndsAtItsFirstBoundary) {
+  StartWorker();
+  agent_->orders().OnViewDecided(FirstView());
+  agent_->orders().OnDrain({"u0", "u1", "u2"}, "Suspended", 0, {});
+  EXPECT_TRUE(Logged("arm"));
+  log_.clear();
+  Message decided;
+  decided.kind = MessageKind::kDecided;
+  decided.from = "u1";
+  decided.incarnation = 1;
+  decided.value =
+      std::make_shared<const membership::View>(*membership::DecodeView(ViewWithout("u2")));
+  agent_->peers().OnMessage(membership::EncodeMessage(decided), "u1", "");
+  const auto view = std::find(log_.begin(), log_.end(), "view");
+  ASSERT_NE(view, log_.end());
+  EXPECT_NE(std::find(view, log_.end(), "arm"), log_.end()) << "with the view, not a tick later";
+}
+
 TEST_F(AgentTest, NothingLeavesWhenTheStateCannotBeStored) {
   StartWorker();
   agent_->orders().OnViewDecided(FirstView());
