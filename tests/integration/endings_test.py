@@ -219,6 +219,7 @@ def test_a_second_signal_ends_at_once_though_the_workers_ignore_the_first(write,
         training(run)
         put_files_of_the_user(run)
         harness.send(run)
+        run.line("once more ends at once")
         harness.send(run)
         assert run.wait(20) == 130
         assert_files_of_the_user_stay(run)
