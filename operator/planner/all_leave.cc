@@ -31,16 +31,22 @@ bool AllHadAgreed(const Snapshot& in) {
                      [](const SidecarFacts& sidecar) { return sidecar.finished_epoch != 0; });
 }
 
+// The condition that says that all pods leave; null if none does yet.
+const api::Condition* WhereItIsWritten(const Snapshot& in, const JobState& state) {
+  const api::Condition* at = in.job.status.Find(state.gives_all ? kPreempted : "Suspended");
+  const bool says = at != nullptr && at->status && (!state.gives_all || at->reason == kJobLeaves);
+  return says ? at : nullptr;
+}
+
 }  // namespace
 
 bool IsWrittenThatAllLeave(const Snapshot& in, const JobState& state) {
-  if (!state.gives_all) return in.job.status.Is("Suspended");
-  const api::Condition* preempted = in.job.status.Find(kPreempted);
-  return preempted != nullptr && preempted->status && preempted->reason == kJobLeaves;
+  return WhereItIsWritten(in, state) != nullptr;
 }
 
 bool MembersKnowThatAllLeave(const Snapshot& in, const JobState& state, DecisionDraft& out) {
-  const api::Condition* written = in.job.status.Find(state.gives_all ? kPreempted : "Suspended");
+  const api::Condition* written = WhereItIsWritten(in, state);
+  if (written == nullptr) return false;
   const Time since = api::ParseTime(written->last_transition_time).value_or(in.now - kAllHear);
   if (in.now >= since + kAllHear) return true;
   const bool all_know = std::all_of(in.pods.begin(), in.pods.end(), [&](const PodFacts& pod) {

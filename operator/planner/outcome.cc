@@ -447,16 +447,14 @@ void CleanUp(const Snapshot& in, const JobState& state, DecisionDraft& out) {
   if (!ended && !state.suspended) return;
   // The kubelets tell each pod for itself: one that knew of its own end alone would leave a step
   // before the others.
-  if (!ended && in.view != nullptr) {
-    if (!IsWrittenThatAllLeave(in, state) || !MembersKnowThatAllLeave(in, state, out)) return;
-  }
+  if (!ended && in.view != nullptr && !MembersKnowThatAllLeave(in, state, out)) return;
   // How the job ended is to be seen on its pods until it is written: the write may fail, and a pod
   // that is being deleted is no failed one at the next look.
   if (ended && !JobHasEnded(in)) return out.LookAgainAt(in.now);
   const api::CleanPodPolicy policy = in.job.spec.run_policy.clean_pod_policy;
   const bool all = state.suspended || policy == api::CleanPodPolicy::kAll;
   if (!ended || policy != api::CleanPodPolicy::kNone) {
-    DeletePods(in, out, all, ended ? "JobEnded" : state.gives_all ? "Preempted" : "Suspended");
+    DeletePods(in, out, all, ended ? "JobEnded" : state.gives_all ? kPreempted : "Suspended");
   }
   if (ended) DeleteJobInTime(in, out);
 }

@@ -67,7 +67,7 @@ bool GivesAll(const Snapshot& in, DecisionDraft& out);
 void OfferAll(const Snapshot& in, DecisionDraft& out);
 // The status says that all pods leave, suspended or for another job.
 bool IsWrittenThatAllLeave(const Snapshot& in, const JobState& state);
-// If that is written: the sidecars of the newest view's members have said that they know it, or
+// That is written, and the sidecars of the newest view's members have said that they know it, or
 // have had their time.
 bool MembersKnowThatAllLeave(const Snapshot& in, const JobState& state, DecisionDraft& out);
 // The template or the collectives were changed, so the job was suspended meanwhile, and pods of

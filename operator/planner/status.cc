@@ -323,7 +323,7 @@ std::vector<std::string> DescribeStalls(const Snapshot& in) {
 
 std::string SuspendedReason(const Snapshot& in, const JobState& state) {
   if (state.queued) return in.queue->reason;
-  if (state.gives_all) return "Preempted";
+  if (state.gives_all) return kPreempted;
   // Pods from before still end, for the reason that was reported then.
   const api::Condition* before = in.job.status.Find("Suspended");
   const bool anew = in.job.Suspended() || state.outdated || before == nullptr;
