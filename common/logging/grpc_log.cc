@@ -1,7 +1,6 @@
 #include "common/logging/grpc_log.h"
 
 #include <grpc/support/log.h>
-#include <spdlog/spdlog.h>
 
 #include <string_view>
 
@@ -13,8 +12,8 @@ namespace {
 std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 void Print(gpr_log_func_args* line) {
-  spdlog::debug("grpc at={}:{} severity={} text={}", BaseName(line->file), line->line,
-                gpr_log_severity_string(line->severity), Value(line->message));
+  logging::Debug("grpc at={}:{} severity={} text={}", BaseName(line->file), line->line,
+                 gpr_log_severity_string(line->severity), Value(line->message));
 }
 
 void PrintNothing(gpr_log_func_args*) {}

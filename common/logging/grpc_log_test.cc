@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <grpc/support/log.h>
 #include <gtest/gtest.h>
-#include <spdlog/spdlog.h>
 
 #include "common/logging/log.h"
 
@@ -19,7 +18,7 @@ std::string Printed(const char* level) {
     gpr_log(GPR_ERROR, "Handshake %s", "timed out");
   }
   gpr_log(GPR_ERROR, "after the end");
-  spdlog::default_logger()->flush();
+  logging::Flush();
   return testing::internal::GetCapturedStderr();
 }
 

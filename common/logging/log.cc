@@ -73,6 +73,20 @@ Json ToJson(const std::string& value) {
   return value;
 }
 
+spdlog::level::level_enum LevelOf(Level level) {
+  switch (level) {
+    case Level::kDebug:
+      return spdlog::level::debug;
+    case Level::kInfo:
+      return spdlog::level::info;
+    case Level::kWarning:
+      return spdlog::level::warn;
+    case Level::kError:
+      break;
+  }
+  return spdlog::level::err;
+}
+
 const char* LevelName(spdlog::level::level_enum level) {
   switch (level) {
     case spdlog::level::trace:
@@ -142,6 +156,14 @@ std::string FormatTime(std::chrono::system_clock::time_point time) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
                      fmt::gmtime(std::chrono::system_clock::to_time_t(time)), ms % 1000);
 }
+
+void Write(Level level, fmt::string_view format, fmt::format_args arguments) {
+  spdlog::logger* const logger = spdlog::default_logger_raw();
+  if (!logger->should_log(LevelOf(level))) return;
+  logger->log(LevelOf(level), fmt::vformat(format, arguments));
+}
+
+void Flush() { spdlog::default_logger_raw()->flush(); }
 
 std::string Value(std::string_view text) {
   const bool plain =

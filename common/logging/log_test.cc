@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spdlog/spdlog.h>
 
 #include <nlohmann/json.hpp>
 
@@ -18,9 +17,9 @@ using Json = nlohmann::json;
 std::string Written(const Options& options, const std::string& line) {
   EXPECT_TRUE(Begin(options));
   testing::internal::CaptureStderr();
-  spdlog::warn("{}", line);
-  spdlog::debug("not on this level");
-  spdlog::default_logger()->flush();
+  logging::Warn("{}", line);
+  logging::Debug("not on this level");
+  logging::Flush();
   return testing::internal::GetCapturedStderr();
 }
 

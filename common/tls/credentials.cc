@@ -5,13 +5,13 @@
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/security/tls_credentials_options.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <map>
 
+#include "common/logging/log.h"
 #include "common/sync/mutex.h"
 #include "common/tls/certificate.h"
 
@@ -80,7 +80,8 @@ class Verifier final : public gx::ExternalCertificateVerifier {
     const auto now = std::chrono::steady_clock::now();
     const sync::MutexLock lock(&mu_);
     std::erase_if(logged_, [&](const auto& entry) { return now - entry.second > kLogAgain; });
-    if (logged_.emplace(why, now).second) spdlog::warn("TLS connection refused reason=\"{}\"", why);
+    if (logged_.emplace(why, now).second)
+      logging::Warn("TLS connection refused reason=\"{}\"", why);
   }
 
   const Files files_;

@@ -1,7 +1,5 @@
 #include "operator/app/api_clients.h"
 
-#include <spdlog/spdlog.h>
-
 #include <chrono>
 #include <utility>
 
@@ -51,7 +49,7 @@ kube::ClientConfig ApiClients::ForStrangers() const {
 std::shared_ptr<kube::KubeApi> ApiClients::Connect(const kube::ClientConfig& config) {
   auto made = kube::MakeKubeClient(config);
   if (made) return std::move(*made);
-  spdlog::error("no client for the API server error={}", logging::Value(made.error().message));
+  logging::Error("no client for the API server error={}", logging::Value(made.error().message));
   return nullptr;
 }
 

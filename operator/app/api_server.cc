@@ -1,7 +1,6 @@
 #include "operator/app/api_server.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <optional>
@@ -71,7 +70,7 @@ kube::Result<void> WaitForApiServer(kube::KubeApi* api, const ApiWaitOptions& op
     const auto refusal = FirstRefusal(api, options.namespaces);
     const auto now = Clock::now();
     if (!refusal) {
-      if (!last.empty()) spdlog::info("the API server is there");
+      if (!last.empty()) logging::Info("the API server is there");
       if (options.on_problem) options.on_problem("");
       return {};
     }
@@ -84,7 +83,7 @@ kube::Result<void> WaitForApiServer(kube::KubeApi* api, const ApiWaitOptions& op
                                              problem.what, options.timeout.count() / 1000)});
     }
     if (problem.what != last || now - said >= options.say_again) {
-      spdlog::warn("waiting for the API server why={}", logging::Value(problem.what));
+      logging::Warn("waiting for the API server why={}", logging::Value(problem.what));
       said = now;
     }
     if (problem.what != last && options.on_problem) options.on_problem(problem.what);

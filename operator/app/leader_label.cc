@@ -1,7 +1,6 @@
 #include "operator/app/leader_label.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include "common/fields/fields.h"
 #include "common/logging/log.h"
@@ -32,8 +31,8 @@ void LeaderLabel::Clear() {
   const auto own = api_->Get(kube::Pods(), ns_, pod_);
   if (own && fields::Text(fields::At(*own, "/metadata/labels"), api::kLeaderLabel).empty()) return;
   if (const auto cleared = own ? Set(pod_, nullptr) : own; !cleared) {
-    spdlog::warn("leader label not cleared pod={}/{} error={}", ns_, pod_,
-                 logging::Value(cleared.error().message));
+    logging::Warn("leader label not cleared pod={}/{} error={}", ns_, pod_,
+                  logging::Value(cleared.error().message));
   }
 }
 
@@ -60,9 +59,9 @@ void LeaderLabel::Run(std::stop_token stop) {
     {
       const sync::MutexLock lock(&mu_);
       if (error != error_ && error.empty()) {
-        spdlog::info("leader label set pod={}/{}", ns_, pod_);
+        logging::Info("leader label set pod={}/{}", ns_, pod_);
       } else if (error != error_) {
-        spdlog::warn("leader label not set pod={}/{} error={}", ns_, pod_, logging::Value(error));
+        logging::Warn("leader label not set pod={}/{} error={}", ns_, pod_, logging::Value(error));
       }
       error_ = error;
     }

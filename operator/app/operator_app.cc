@@ -1,8 +1,8 @@
 #include "operator/app/operator_app.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
+#include "common/logging/log.h"
 #include "common/sync/mutex.h"
 #include "operator/app/operator_identity.h"
 #include "operator/app/operator_link.h"
@@ -139,10 +139,10 @@ class App final : public OperatorApp {
   void FindPodGroups(controllers::ChildObjectOptions* objects, const std::stop_token& stop) {
     if (!options_.pod_groups) return;
     objects->pod_groups = controllers::ServedPodGroups(*api_, options_.watch_namespaces, stop);
-    spdlog::info("gangs are kept together by={}",
-                 objects->pod_groups       ? "PodGroup of " + objects->pod_groups->ApiVersion()
-                 : options_.gang_admission ? "our own admission"
-                                           : "nobody");
+    logging::Info("gangs are kept together by={}",
+                  objects->pod_groups       ? "PodGroup of " + objects->pod_groups->ApiVersion()
+                  : options_.gang_admission ? "our own admission"
+                                            : "nobody");
   }
 
   controllers::ProvisioningOptions FindProvisioningRequests(const std::stop_token& stop) {
@@ -151,9 +151,9 @@ class App final : public OperatorApp {
     found.class_name = options_.provisioning_class;
     found.version = controllers::ServedVersion(*api_, controllers::ProvisioningRequestVersions(),
                                                options_.watch_namespaces, stop);
-    spdlog::info("nodes are asked for by={}",
-                 found.version ? "ProvisioningRequest of " + found.version->ApiVersion()
-                               : "pods that stand Pending");
+    logging::Info("nodes are asked for by={}",
+                  found.version ? "ProvisioningRequest of " + found.version->ApiVersion()
+                                : "pods that stand Pending");
     return found;
   }
 

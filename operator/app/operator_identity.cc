@@ -1,7 +1,6 @@
 #include "operator/app/operator_identity.h"
 
-#include <spdlog/spdlog.h>
-
+#include "common/logging/log.h"
 #include "common/sync/pause.h"
 
 namespace ringmaster::app {
@@ -43,10 +42,10 @@ void OperatorIdentity::Renew(std::stop_token stop) {
     const auto pair = tls::Issue(authority_, {tls::kOperatorName}, std::chrono::system_clock::now(),
                                  lifetime_, key_pem_);
     if (pair && certificate_->Write(pair->certificate_pem)) {
-      spdlog::info("the operator's certificate is renewed");
+      logging::Info("the operator's certificate is renewed");
     } else {
-      spdlog::error("the operator's certificate can't be renewed reason=\"{}\"",
-                    pair ? "its file can't be written" : pair.error());
+      logging::Error("the operator's certificate can't be renewed reason=\"{}\"",
+                     pair ? "its file can't be written" : pair.error());
     }
   }
 }

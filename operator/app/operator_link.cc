@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
-#include <spdlog/spdlog.h>
 
 #include <atomic>
 #include <chrono>
@@ -103,8 +102,8 @@ class StreamSink : public controllers::NoticeSink {
     reactor_->StartWrite(&writing_);
   }
   void GiveUp() REQUIRES(mu_) {
-    spdlog::warn("stream ended: its sidecar doesn't read seconds={}",
-                 std::chrono::duration_cast<std::chrono::seconds>(read_within_).count());
+    logging::Warn("stream ended: its sidecar doesn't read seconds={}",
+                  std::chrono::duration_cast<std::chrono::seconds>(read_within_).count());
     // A status would wait behind the message that nobody reads.
     context_->TryCancel();
     Finish(grpc::Status::CANCELLED);
@@ -178,7 +177,7 @@ class Connection final : public StreamSink::Reactor {
   void OnReadDone(bool ok) override {
     if (!ok) return sink_->Close(grpc::Status::OK);
     if (const grpc::Status taken = Take(); !taken.ok()) {
-      spdlog::warn("sidecar's report refused error={}", logging::Value(taken.error_message()));
+      logging::Warn("sidecar's report refused error={}", logging::Value(taken.error_message()));
       return sink_->Close(taken);
     }
     StartRead(&report_);
@@ -232,7 +231,7 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
     grpc::ServerBuilder builder;
     int port = 0;
     if (!tls_ && !IsLocalAddress(listen)) {
-      spdlog::warn("no TLS, any client can pass for a sidecar listen={}", listen);
+      logging::Warn("no TLS, any client can pass for a sidecar listen={}", listen);
     }
     builder.AddListeningPort(listen,
                              tls_ ? tls::ServerCredentials(*tls_, {.suffix = tls::kJobDomain})
@@ -283,7 +282,7 @@ class Server final : public OperatorLinkServer, public v1::OperatorLink::Callbac
                                    v1::RecordReply* reply) override {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     if (const grpc::Status may = MayTouchRecord(PeerOf(context), *request); !may.ok()) {
-      spdlog::warn("record message refused error={}", logging::Value(may.error_message()));
+      logging::Warn("record message refused error={}", logging::Value(may.error_message()));
       reactor->Finish(may);
       return reactor;
     }

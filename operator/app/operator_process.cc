@@ -1,7 +1,6 @@
 #include "operator/app/operator_process.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <random>
@@ -39,7 +38,7 @@ std::string Identity(const ProcessIdentity& identity) {
 }
 
 [[noreturn]] void EndNow(ProcessExit code) {
-  spdlog::default_logger()->flush();
+  logging::Flush();
   _exit(static_cast<int>(code));
 }
 
@@ -67,10 +66,10 @@ class EndInTime {
       return !done.stop_requested();
     };
     if (!stop.stop_requested() || !over(kAbandonCalls)) return;
-    spdlog::warn("calls to the API server abandoned");
+    logging::Warn("calls to the API server abandoned");
     clients->Abandon();
     if (!over(kEndAnyway - kAbandonCalls)) return;
-    spdlog::warn("something hangs: ending without it");
+    logging::Warn("something hangs: ending without it");
     EndNow(ProcessExit::kStopped);
   }
 
@@ -112,18 +111,18 @@ ProcessExit OperatorProcess::Run() {
     if (!stop_.stop_requested()) end = ProcessExit::kFailed;
   } else if (AwaitLeadership()) {
     if (const auto running = RunOperator(); running) {
-      spdlog::info("operator runs listen={} namespace={} version={}", config_.listen,
-                   config_.watch_namespaces.empty() ? "(all)" : config_.watch_namespaces,
-                   identity_.version);
+      logging::Info("operator runs listen={} namespace={} version={}", config_.listen,
+                    config_.watch_namespaces.empty() ? "(all)" : config_.watch_namespaces,
+                    identity_.version);
       const sync::MutexLock lock(&mu_);
       while (!stop_.stop_requested()) changed_.Wait(&mu_);
     } else if (!stop_.stop_requested()) {
-      spdlog::error("operator can't run error={}", logging::Value(running.error().message));
+      logging::Error("operator can't run error={}", logging::Value(running.error().message));
       end = ProcessExit::kFailed;
     }
   }
   StopAll();
-  spdlog::info("operator ends exit_code={}", static_cast<int>(end));
+  logging::Info("operator ends exit_code={}", static_cast<int>(end));
   return end;
 }
 
@@ -151,7 +150,7 @@ bool OperatorProcess::AwaitApiServer() {
   options.on_problem("the API server has not answered yet");
   const auto there = WaitForApiServer(api_.get(), options, stop_.get_token());
   if (!there && !stop_.stop_requested()) {
-    spdlog::error("the API server is away error={}", logging::Value(there.error().message));
+    logging::Error("the API server is away error={}", logging::Value(there.error().message));
   }
   if (there) CheckRights();
   return there.has_value();
@@ -174,8 +173,8 @@ void OperatorProcess::CheckRights() {
   };
   const auto missing = MissingRights(api_.get(), WantedRights(scope), stop_.get_token());
   for (const Right& right : missing) {
-    spdlog::warn("a right is missing right={} given_by={}", logging::Value(right.ToString()),
-                 right.ns.empty() ? "ClusterRole" : "Role");
+    logging::Warn("a right is missing right={} given_by={}", logging::Value(right.ToString()),
+                  right.ns.empty() ? "ClusterRole" : "Role");
   }
 }
 
@@ -271,7 +270,7 @@ kube::Result<void> OperatorProcess::OpenThePage() {
                           .reviews = std::move(reviews),
                           .reads = std::move(reads)});
   if (!page) return tl::unexpected(page.error());
-  spdlog::info("endpoint opened flag=--page-listen port={}", (*page)->port());
+  logging::Info("endpoint opened flag=--page-listen port={}", (*page)->port());
   page_ = std::move(*page);
   return {};
 }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spdlog/spdlog.h>
 
 #include <optional>
 #include <utility>
@@ -43,10 +42,10 @@ bool StatusEndpoints::Open(const char* flag, const std::string& address,
   if (address.empty()) return true;
   auto opened = HttpEndpoints::Listen(flag, address, std::move(answers), std::move(protection));
   if (!opened) {
-    spdlog::error("endpoint not opened error={}", logging::Value(opened.error().message));
+    logging::Error("endpoint not opened error={}", logging::Value(opened.error().message));
     return false;
   }
-  spdlog::info("endpoint opened flag={} port={}", flag, (*opened)->port());
+  logging::Info("endpoint opened flag={} port={}", flag, (*opened)->port());
   endpoints_.push_back(std::move(*opened));
   return true;
 }

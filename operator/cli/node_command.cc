@@ -1,7 +1,6 @@
 #include "operator/cli/node_command.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -119,11 +118,11 @@ Outcome<void> Serve(const NodeCommandOptions& options, const fs::path& bin_dir,
                                           api);
   if (!node) return tl::unexpected(FromKube(node.error()));
   const SignalThread signals([&node](int, int) { (*node)->RequestStop(); });
-  spdlog::info("node runs name={} address={}", options.name, options.address);
+  logging::Info("node runs name={} address={}", options.name, options.address);
   ready(fmt::format("ready {} {}", getpid(), dir.path().string()));
   const kubelet::NodeResult result = (*node)->Await(kNodeGrace);
-  spdlog::info("node ended reason={} all_logs_sent={}", logging::Value(TextOf(result.end)),
-               result.logs_sent);
+  logging::Info("node ended reason={} all_logs_sent={}", logging::Value(TextOf(result.end)),
+                result.logs_sent);
   // The logs are kept if only this machine has them.
   RunDirectory::Clean(dir.path(), dir.ours(),
                       result.end == kubelet::NodeEnd::kAbandoned || !result.logs_sent);

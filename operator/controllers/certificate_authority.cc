@@ -1,8 +1,8 @@
 #include "operator/controllers/certificate_authority.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
+#include "common/logging/log.h"
 #include "operator/api/labels.h"
 #include "operator/controllers/child_object_builder.h"
 #include "operator/kube/base64.h"
@@ -42,8 +42,8 @@ kube::Result<tls::KeyPair> Read(const Json& secret, const std::string& ns, tls::
                                ns, kAuthoritySecret, wrong)});
   }
   if (info->not_after - now < kWarnBefore) {
-    spdlog::warn("certificate authority expires within half a year secret={}/{}", ns,
-                 kAuthoritySecret);
+    logging::Warn("certificate authority expires within half a year secret={}/{}", ns,
+                  kAuthoritySecret);
   }
   return pair;
 }
@@ -62,7 +62,7 @@ kube::Result<Json> Make(kube::KubeApi* api, const std::string& ns, tls::Time now
                         {{"tls.crt", kube::EncodeBase64(pair->certificate_pem)},
                          {"tls.key", kube::EncodeBase64(pair->key_pem)}}}};
   auto created = api->Create(kube::Secrets(), ns, secret);
-  if (created) spdlog::info("certificate authority created secret={}/{}", ns, kAuthoritySecret);
+  if (created) logging::Info("certificate authority created secret={}/{}", ns, kAuthoritySecret);
   return created;
 }
 

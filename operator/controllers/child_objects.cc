@@ -1,7 +1,6 @@
 #include "operator/controllers/child_objects.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include "common/logging/log.h"
 #include "common/ring_key/ring_key.h"
@@ -152,8 +151,8 @@ kube::Result<void> ChildObjects::KeepObject(const api::HorovodJob& job,
         {.type = kube::PatchType::kApply, .field_manager = api::kOperatorName, .force = true});
   }
   if (!written) return tl::unexpected(written.error());
-  spdlog::info("child object written job={} kind={} name={} was={}", job.Key(), resource.kind, name,
-               apply ? "wrong" : "missing");
+  logging::Info("child object written job={} kind={} name={} was={}", job.Key(), resource.kind,
+                name, apply ? "wrong" : "missing");
   cache->Observe(*written);
   return {};
 }
@@ -173,8 +172,8 @@ kube::Result<void> ChildObjects::KeepSecret(const api::HorovodJob& job) {
                                             std::chrono::system_clock::now())
                                  : "there is none";
   if (!why.empty()) {
-    spdlog::info("certificate renewed job={} secret={} why={}", job.Key(), name,
-                 logging::Value(why));
+    logging::Info("certificate renewed job={} secret={} why={}", job.Key(), name,
+                  logging::Value(why));
     if (auto written = WriteSecret(job, secret ? *secret : Json()); !written) return written;
   }
   const sync::MutexLock lock(&mu_);

@@ -1,7 +1,6 @@
 #include "operator/controllers/decision_applier.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <map>
@@ -61,9 +60,9 @@ bool DecisionApplier::Drain(const planner::Snapshot& snapshot, const planner::De
 bool DecisionApplier::DrainOne(const planner::Snapshot& snapshot, const planner::PodDrain& drain) {
   const api::HorovodJob& job = snapshot.job;
   const planner::PodFacts* pod = planner::FindPod(snapshot, drain.uid);
-  spdlog::info("pod drained job={} pod={} node={} reason={} details={}", job.Key(), drain.name,
-               pod == nullptr ? "" : pod->node, logging::Value(drain.reason),
-               logging::Value(drain.details));
+  logging::Info("pod drained job={} pod={} node={} reason={} details={}", job.Key(), drain.name,
+                pod == nullptr ? "" : pod->node, logging::Value(drain.reason),
+                logging::Value(drain.details));
   to_.events->EmitEvent(
       job,
       {false, "Draining", fmt::format("pod {} leaves: {}", drain.name, drain.reason), drain.name});

@@ -1,7 +1,6 @@
 #include "operator/controllers/job_queue.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
@@ -118,7 +117,7 @@ JobQueue::Answer JobQueue::Ask(const planner::Snapshot& snapshot) {
   const auto live = workloads_.Get(job.ns, name);
   if (live == nullptr && job.queue.empty()) return {};
   const auto problem = [&](const std::string& why) {
-    spdlog::warn("workload not kept job={} error={}", job.Key(), logging::Value(why));
+    logging::Warn("workload not kept job={} error={}", job.Key(), logging::Value(why));
     Answer answer = job.queue.empty() ? EvaluateWithoutQueue(job) : Evaluate(job, live.get());
     answer.look_again = kTryAgain;
     const bool admitted = answer.state && answer.state->stage == kueue::Stage::kAdmitted;
@@ -179,8 +178,8 @@ kube::Result<void> JobQueue::Write(const api::HorovodJob& job, const Json* live,
     }
   }
   if (!written) return tl::unexpected(written.error());
-  spdlog::info("workload written job={} workload={} why={}", job.Key(), name,
-               logging::Value(write.why));
+  logging::Info("workload written job={} workload={} why={}", job.Key(), name,
+                logging::Value(write.why));
   if (written->is_object()) workloads_.Observe(*written);
   return {};
 }

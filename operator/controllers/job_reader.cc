@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <initializer_list>
@@ -69,7 +68,7 @@ tl::expected<JobReader::JobPtr, api::FieldErrors> JobReader::Read(
     auto parsed = api::ParseHorovodJob(*object, api::UnknownFields::kIgnore);
     if (!parsed) return tl::unexpected(std::move(parsed.error()));
     if (!parsed->ignored_fields.empty()) {
-      spdlog::warn(
+      logging::Warn(
           "fields ignored, is the CRD of a later version than this operator? job={} fields={}", key,
           logging::Value(fmt::format("{}", fmt::join(parsed->ignored_fields, ", "))));
     }

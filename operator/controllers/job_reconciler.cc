@@ -1,7 +1,5 @@
 #include "operator/controllers/job_reconciler.h"
 
-#include <spdlog/spdlog.h>
-
 #include <set>
 
 #include "common/fields/fields.h"
@@ -97,8 +95,8 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
   }
   auto snapshot = observer_.Observe(job);
   if (!snapshot) {
-    spdlog::warn("job not observed job={} error={}", job.Key(),
-                 logging::Value(snapshot.error().message));
+    logging::Warn("job not observed job={} error={}", job.Key(),
+                  logging::Value(snapshot.error().message));
     status_writer_.WriteRecordUnreadable(job, object, snapshot.error());
     admission_.Forget(job.Key());
     return false;
@@ -148,8 +146,8 @@ bool JobReconciler::KeepChildObjects(const planner::Snapshot& snapshot) {
     return true;
   }
   for (const kube::Error& problem : outcome.problems) {
-    spdlog::warn("object of the job not written job={} error={}", job.Key(),
-                 logging::Value(problem.message));
+    logging::Warn("object of the job not written job={} error={}", job.Key(),
+                  logging::Value(problem.message));
     backoff_.FailedWithEvent(job, Needed::kObjects, problem, "FailedObject");
   }
   return backoff_.Waits(job, Needed::kObjects);

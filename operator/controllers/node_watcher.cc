@@ -1,7 +1,5 @@
 #include "operator/controllers/node_watcher.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -40,13 +38,13 @@ void NodeWatcher::Start() {
   // A token that is refused (401) or unreadable says nothing about the operator's rights: the watch
   // retries, and the next token may work.
   if (!probe && probe.error().http_status == kHttpForbidden) {
-    return spdlog::warn("nodes not readable, no early warning of their end error={}",
-                        logging::Value(probe.error().message));
+    return logging::Warn("nodes not readable, no early warning of their end error={}",
+                         logging::Value(probe.error().message));
   }
   readable_ = true;
   nodes_.Start();
   if (!nodes_.WaitForSync(kNodesSync)) {
-    spdlog::warn("nodes are not known yet error={}", logging::Value(nodes_.LastError()));
+    logging::Warn("nodes are not known yet error={}", logging::Value(nodes_.LastError()));
   }
 }
 

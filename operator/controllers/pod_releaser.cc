@@ -1,10 +1,9 @@
 #include "operator/controllers/pod_releaser.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <vector>
 
+#include "common/logging/log.h"
 #include "common/sync/parallel.h"
 #include "operator/api/object_key.h"
 #include "operator/controllers/finalizers.h"
@@ -36,7 +35,7 @@ bool PodReleaser::ReleaseOrphans(const std::string& key) {
     std::erase_if(orphans, [&](const auto& pod) { return IsOwnedBy(*pod, uid); });
   }
   return ForEach(orphans, [&](const Json& pod) {
-    spdlog::info("pod released, its job is gone job={} pod={}", key, MetaField(pod, "name"));
+    logging::Info("pod released, its job is gone job={} pod={}", key, MetaField(pod, "name"));
     return RemoveFinalizer(*api_, pod).has_value();
   });
 }

@@ -1,7 +1,6 @@
 #include "operator/controllers/pod_writer.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
@@ -194,8 +193,8 @@ PodWriter::Attempt PodWriter::NotCreated(const api::HorovodJob& job,
       return {.name_taken = true};
     }
   }
-  spdlog::warn("pod not created job={} pod={} error={}", job.Key(), name,
-               logging::Value(error.message));
+  logging::Warn("pod not created job={} pod={} error={}", job.Key(), name,
+                logging::Value(error.message));
   return {.refused = error};
 }
 
@@ -250,11 +249,11 @@ bool PodWriter::Relabel(const api::HorovodJob& job, const Json& pod, int index) 
                   {{"metadata", {{"uid", MetaField(pod, "uid")}, {"labels", labels}}}}, {});
   // An admission plugin may remove them at each write.
   if (!patched || !HasLabels(*patched, labels)) {
-    spdlog::warn("pod not labelled job={} pod={} error={}", job.Key(), name,
-                 logging::Value(patched ? "it is written without them" : patched.error().message));
+    logging::Warn("pod not labelled job={} pod={} error={}", job.Key(), name,
+                  logging::Value(patched ? "it is written without them" : patched.error().message));
     return false;
   }
-  spdlog::warn("pod relabelled job={} pod={}", job.Key(), name);
+  logging::Warn("pod relabelled job={} pod={}", job.Key(), name);
   pods_->Observe(*patched);
   return true;
 }
@@ -286,23 +285,23 @@ bool PodWriter::Annotate(const api::HorovodJob& job, const std::string& pod, con
   if (code == ErrorCode::kNotFound) return true;
   // The cache is behind and will catch up.
   if (code == ErrorCode::kConflict) return false;
-  spdlog::warn("pod not annotated job={} pod={} error={}", job.Key(), pod,
-               logging::Value(patched.error().message));
+  logging::Warn("pod not annotated job={} pod={} error={}", job.Key(), pod,
+                logging::Value(patched.error().message));
   return false;
 }
 
 bool PodWriter::Delete(const api::HorovodJob& job, const planner::PodDelete& pod) {
   const auto deleted = api_->Delete(kube::Pods(), job.ns, pod.name, {.uid = pod.uid});
   if (deleted) {
-    spdlog::info("pod deleted job={} pod={} reason={}", job.Key(), pod.name,
-                 logging::Value(pod.reason));
+    logging::Info("pod deleted job={} pod={} reason={}", job.Key(), pod.name,
+                  logging::Value(pod.reason));
     return true;
   }
   // The pod doesn't exist any more, or a newer pod has its name: either way this one is gone.
   const ErrorCode code = deleted.error().code;
   if (code == ErrorCode::kNotFound || code == ErrorCode::kConflict) return true;
-  spdlog::warn("pod not deleted job={} pod={} error={}", job.Key(), pod.name,
-               logging::Value(deleted.error().message));
+  logging::Warn("pod not deleted job={} pod={} error={}", job.Key(), pod.name,
+                logging::Value(deleted.error().message));
   return false;
 }
 
@@ -316,21 +315,21 @@ bool PodWriter::Release(const api::HorovodJob& job, const planner::PodRelease& p
     const auto deleted =
         api_->Delete(kube::Pods(), job.ns, pod.name, {.grace_period_seconds = 0, .uid = pod.uid});
     if (!deleted && deleted.error().code != ErrorCode::kNotFound) {
-      spdlog::warn("pod not deleted job={} pod={} error={}", job.Key(), pod.name,
-                   logging::Value(deleted.error().message));
+      logging::Warn("pod not deleted job={} pod={} error={}", job.Key(), pod.name,
+                    logging::Value(deleted.error().message));
       return false;
     }
   }
   const auto removed = RemoveFinalizer(*api_, *object, as_seen);
   if (removed) {
-    spdlog::info("pod released job={} pod={} reason={}", job.Key(), pod.name,
-                 logging::Value(pod.reason));
+    logging::Info("pod released job={} pod={} reason={}", job.Key(), pod.name,
+                  logging::Value(pod.reason));
     return true;
   }
   // The pod has changed, and the cache will get the change: decide again from that.
   if (as_seen && removed.error().code == ErrorCode::kConflict) return false;
-  spdlog::warn("pod not released job={} pod={} error={}", job.Key(), pod.name,
-               logging::Value(removed.error().message));
+  logging::Warn("pod not released job={} pod={} error={}", job.Key(), pod.name,
+                logging::Value(removed.error().message));
   return false;
 }
 

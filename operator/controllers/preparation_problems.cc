@@ -1,7 +1,6 @@
 #include "operator/controllers/preparation_problems.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <tuple>
@@ -112,8 +111,8 @@ void PreparationProblems::Look(const std::string& ns, const PodFacts& pod, Wait*
     wait->found = Read(events->items);
     return;
   }
-  spdlog::warn("events of a pod not read pod={}/{} error={}", ns, pod.name,
-               logging::Value(events.error().message));
+  logging::Warn("events of a pod not read pod={}/{} error={}", ns, pod.name,
+                logging::Value(events.error().message));
 }
 
 void PreparationProblems::Forget(const std::string& job_key) {

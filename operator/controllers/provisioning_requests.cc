@@ -1,7 +1,6 @@
 #include "operator/controllers/provisioning_requests.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
@@ -110,8 +109,8 @@ bool ProvisioningRequests::Apply(const planner::Snapshot& snapshot,
   if (cache_ == nullptr) return true;
   for (const planner::RequestDrop& request : decision.request_drops) {
     if (const auto dropped = Drop(job, request, snapshot.now); !dropped) {
-      spdlog::warn("provisioning request not deleted job={} request={} error={}", job.Key(),
-                   request.name, logging::Value(dropped.error().message));
+      logging::Warn("provisioning request not deleted job={} request={} error={}", job.Key(),
+                    request.name, logging::Value(dropped.error().message));
       return false;
     }
   }
@@ -122,8 +121,8 @@ bool ProvisioningRequests::Apply(const planner::Snapshot& snapshot,
   if (reports.backoff->Waits(job, Needed::kRequests)) return true;
   const auto made = Make(snapshot, *decision.request);
   if (!made) {
-    spdlog::warn("provisioning request not made job={} error={}", job.Key(),
-                 logging::Value(made.error().message));
+    logging::Warn("provisioning request not made job={} error={}", job.Key(),
+                  logging::Value(made.error().message));
     reports.backoff->FailedWithEvent(job, Needed::kRequests, made.error(),
                                      "FailedProvisioningRequest");
     return reports.backoff->Waits(job, Needed::kRequests);
@@ -160,8 +159,8 @@ kube::Result<std::string> ProvisioningRequests::Make(const planner::Snapshot& sn
     return tl::unexpected(made.error());
   }
   cache_->Observe(*made);
-  spdlog::info("provisioning request made job={} request={} class={} pods={} attempt={}", job.Key(),
-               name, snapshot.requests->class_name, wanted.count, wanted.attempt);
+  logging::Info("provisioning request made job={} request={} class={} pods={} attempt={}",
+                job.Key(), name, snapshot.requests->class_name, wanted.count, wanted.attempt);
   return name;
 }
 
@@ -172,7 +171,7 @@ kube::Result<void> ProvisioningRequests::Drop(const api::HorovodJob& job,
   if (!template_gone && !IsGone(template_gone.error())) return template_gone;
   const auto gone = api_->Delete(*options_.version, job.ns, request.name, {.uid = request.uid});
   if (!gone && !IsGone(gone.error())) return gone;
-  spdlog::info("provisioning request deleted job={} request={}", job.Key(), request.name);
+  logging::Info("provisioning request deleted job={} request={}", job.Key(), request.name);
   // The watch may be late, but no pod may start on capacity that was given up.
   if (const auto known = cache_->Get(job.ns, request.name); known != nullptr) {
     Json leaving = *known;

@@ -1,7 +1,5 @@
 #include "operator/controllers/record_writer.h"
 
-#include <spdlog/spdlog.h>
-
 #include "common/logging/log.h"
 #include "operator/planner/planner.h"
 
@@ -18,8 +16,8 @@ bool RecordWriter::WriteFirstView(const planner::Snapshot& snapshot,
   if (backoff_->Waits(job, Needed::kRecord)) return true;
   const auto written = records_->Bootstrap(job, view);
   if (written) {
-    spdlog::info("first view job={} epoch={} view={}", job.Key(),
-                 membership::EpochText(view->epoch), logging::Value(membership::Describe(*view)));
+    logging::Info("first view job={} epoch={} view={}", job.Key(),
+                  membership::EpochText(view->epoch), logging::Value(membership::Describe(*view)));
   }
   return AfterWrite(job, written);
 }
@@ -30,8 +28,8 @@ bool RecordWriter::BeginRecovery(const planner::Snapshot& snapshot, std::uint64_
   if (backoff_->Waits(job, Needed::kRecord)) return true;
   const auto begun = records_->BeginRecovery({job.ns, job.name, job.uid}, lineage, snapshot.view);
   if (begun) {
-    spdlog::warn("no view can train any more, a lineage begins job={} lineage={}", job.Key(),
-                 lineage);
+    logging::Warn("no view can train any more, a lineage begins job={} lineage={}", job.Key(),
+                  lineage);
     events_->EmitEvent(job, event);
   }
   return AfterWrite(job, begun);
@@ -43,8 +41,8 @@ bool RecordWriter::AfterWrite(const api::HorovodJob& job, const kube::Result<voi
     queue_->Add(job.Key());
     return true;
   }
-  spdlog::warn("record not written job={} error={}", job.Key(),
-               logging::Value(written.error().message));
+  logging::Warn("record not written job={} error={}", job.Key(),
+                logging::Value(written.error().message));
   // Another client's write came first: that is no refusal.
   if (written.error().code == ErrorCode::kConflict) return false;
   backoff_->FailedWithEvent(job, Needed::kRecord, written.error(), "FailedRecord");
@@ -57,8 +55,8 @@ bool RecordWriter::IsStillRight(const planner::Snapshot& snapshot,
                                 const membership::ViewPtr& view) {
   const auto fresh = observer_->WithListedPods(snapshot);
   if (!fresh) {
-    spdlog::warn("pods not listed job={} error={}", snapshot.job.Key(),
-                 logging::Value(fresh.error().message));
+    logging::Warn("pods not listed job={} error={}", snapshot.job.Key(),
+                  logging::Value(fresh.error().message));
     return false;
   }
   const planner::QuorumRecovery now = planner::EvaluateRecovery(*fresh);

@@ -1,7 +1,5 @@
 #include "operator/controllers/served_version.h"
 
-#include <spdlog/spdlog.h>
-
 #include "common/logging/log.h"
 #include "common/sync/pause.h"
 
@@ -41,8 +39,8 @@ Served ServedVersion(kube::KubeApi& api, const std::vector<kube::Resource>& vers
     if (served) return *served;
     // A refusal may be temporary, except 403, which is about our rights.
     const bool last = asking >= kAskings || served.error().http_status == 403;
-    spdlog::warn("{}s support not known asking_again={} error={}", versions.front().kind, !last,
-                 logging::Value(served.error().message));
+    logging::Warn("{}s support not known asking_again={} error={}", versions.front().kind, !last,
+                  logging::Value(served.error().message));
     if (last || stop.stop_requested()) return std::nullopt;
     sync::Pause(stop, pause);
   }

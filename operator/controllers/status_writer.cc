@@ -1,7 +1,5 @@
 #include "operator/controllers/status_writer.h"
 
-#include <spdlog/spdlog.h>
-
 #include <utility>
 
 #include "common/fields/fields.h"
@@ -35,8 +33,8 @@ bool StatusWriter::Write(const api::HorovodJob& job, const Json& object,
     metrics_->Resized(job.ns, job.name, job.status.world_size, status.world_size);
   }
   if (status.state != job.status.state) {
-    spdlog::info("state of the job changed job={} state={} before={}", job.Key(), status.state,
-                 logging::Value(job.status.state));
+    logging::Info("state of the job changed job={} state={} before={}", job.Key(), status.state,
+                  logging::Value(job.status.state));
   }
   return true;
 }
@@ -53,8 +51,8 @@ bool StatusWriter::Update(const api::HorovodJob& job, Json object, const api::St
   // On a conflict a newer object is on its way: decide again from that one.
   if (written.error().code != ErrorCode::kConflict &&
       written.error().code != ErrorCode::kNotFound) {
-    spdlog::warn("status not written job={} error={}", job.Key(),
-                 logging::Value(written.error().message));
+    logging::Warn("status not written job={} error={}", job.Key(),
+                  logging::Value(written.error().message));
   }
   return false;
 }
@@ -64,7 +62,7 @@ void StatusWriter::TellOfLostFields(const api::HorovodJob& job, const std::strin
       "the CRD of HorovodJobs is of an earlier version than the operator: the status of no job "
       "keeps " +
       lost + ", so that what depends on it does not work; upgrade the CRD";
-  spdlog::warn("{} job={}", text, job.Key());
+  logging::Warn("{} job={}", text, job.Key());
   events_->EmitEvent(job, {true, "CrdTooOld", text, ""});
 }
 

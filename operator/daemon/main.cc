@@ -2,7 +2,6 @@
 // comes. `ringmaster-operator check` looks at an operator that is installed.
 #include <pthread.h>
 #include <signal.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -71,11 +70,11 @@ class Signals {
     std::thread([set = set_, process] {
       int signal = 0;
       sigwait(&set, &signal);
-      spdlog::info("stopping signal={}", signal);
+      ringmaster::logging::Info("stopping signal={}", signal);
       process->RequestStop();
       sigwait(&set, &signal);
-      spdlog::warn("ending at once signal={}", signal);
-      spdlog::default_logger()->flush();
+      ringmaster::logging::Warn("ending at once signal={}", signal);
+      ringmaster::logging::Flush();
       _exit(static_cast<int>(ProcessExit::kSecondSignal));
     }).detach();
   }
@@ -90,13 +89,13 @@ int ClearFinalizers(ringmaster::kube::KubeApi& api, std::vector<std::string> nam
   for (const std::string& ns : namespaces) {
     const auto cleared = ringmaster::controllers::ClearFinalizers(api, ns);
     if (!cleared) {
-      spdlog::error("finalizers not cleared error={}",
-                    ringmaster::logging::Value(cleared.error().message));
+      ringmaster::logging::Error("finalizers not cleared error={}",
+                                 ringmaster::logging::Value(cleared.error().message));
       return 1;
     }
     pods += *cleared;
   }
-  spdlog::info("finalizers cleared pods={}", pods);
+  ringmaster::logging::Info("finalizers cleared pods={}", pods);
   return 0;
 }
 
@@ -110,15 +109,15 @@ int Run(const OperatorConfig& config, Signals* signals) {
   const ringmaster::logging::GrpcLines grpc_lines;
   auto client = LoadClientConfig(config.kubeconfig);
   if (!client) {
-    spdlog::error("API server not reachable error={}",
-                  ringmaster::logging::Value(client.error().message));
+    ringmaster::logging::Error("API server not reachable error={}",
+                               ringmaster::logging::Value(client.error().message));
     return static_cast<int>(ProcessExit::kNoApi);
   }
   if (config.clear_finalizers) {
     const auto api = ringmaster::kube::MakeKubeClient(*client);
     if (!api) {
-      spdlog::error("API server not reachable error={}",
-                    ringmaster::logging::Value(api.error().message));
+      ringmaster::logging::Error("API server not reachable error={}",
+                                 ringmaster::logging::Value(api.error().message));
       return static_cast<int>(ProcessExit::kNoApi);
     }
     return ClearFinalizers(**api, ringmaster::app::Names(config.watch_namespaces));
@@ -132,7 +131,7 @@ int Run(const OperatorConfig& config, Signals* signals) {
                                       ringmaster::daemon::OpenOperatorPage);
   signals->Handle(process);
   const ProcessExit end = process->Run();
-  spdlog::default_logger()->flush();
+  ringmaster::logging::Flush();
   // Running destructors would only endanger threads that still use these objects.
   _exit(static_cast<int>(end));
 }

@@ -1,7 +1,5 @@
 #include "operator/daemon/page_source.h"
 
-#include <spdlog/spdlog.h>
-
 #include <utility>
 
 #include "common/fields/fields.h"
@@ -101,8 +99,8 @@ PageSource::KnownToken PageSource::ReadToken(const Json& job) const {
   const auto read =
       inspection::SidecarTokenOfJob(api_.get(), fields::TextAt(job, "/metadata/namespace"), name);
   if (!read) {
-    spdlog::warn("page has no token for the sidecars job={} error={}", name,
-                 logging::Value(read.error().message));
+    logging::Warn("page has no token for the sidecars job={} error={}", name,
+                  logging::Value(read.error().message));
     return {"", now_() + kAskedAgain};
   }
   const bool is_its_own =

@@ -1,7 +1,6 @@
 #include "operator/runtime/event_recorder.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <chrono>
 
@@ -78,8 +77,8 @@ void EventRecorder::Record(const ObjectReference& regarding, bool warning,
     forget();
     return Record(regarding, warning, reason, action, note, related);
   }
-  spdlog::warn("event not updated reason={} regarding={}/{} error={}", reason, regarding.ns,
-               regarding.name, logging::Value(patched.error().message));
+  logging::Warn("event not updated reason={} regarding={}/{} error={}", reason, regarding.ns,
+                regarding.name, logging::Value(patched.error().message));
 }
 
 bool EventRecorder::Create(const ObjectReference& regarding, const std::string& name, bool warning,
@@ -99,8 +98,8 @@ bool EventRecorder::Create(const ObjectReference& regarding, const std::string& 
   if (!related.kind.empty()) event["related"] = ToJson(related);
   const auto created = api_->Create(kube::Events(), regarding.ns, event);
   if (created) return true;
-  spdlog::warn("event not written reason={} regarding={}/{} error={}", reason, regarding.ns,
-               regarding.name, logging::Value(created.error().message));
+  logging::Warn("event not written reason={} regarding={}/{} error={}", reason, regarding.ns,
+                regarding.name, logging::Value(created.error().message));
   return false;
 }
 

@@ -1,7 +1,6 @@
 #include "operator/runtime/leader_elector.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include "common/logging/log.h"
 #include "common/sync/pause.h"
@@ -48,9 +47,9 @@ void LeaderElector::Stop() {
   }
   const auto released =
       api_->Update(kube::Leases(), ns_, WriteLease(election_.Release(Now()), ns_, name_));
-  if (released) return spdlog::info("lease released lease={}/{}", ns_, name_);
-  spdlog::warn("lease not released lease={}/{} error={}", ns_, name_,
-               logging::Value(released.error().message));
+  if (released) return logging::Info("lease released lease={}/{}", ns_, name_);
+  logging::Warn("lease not released lease={}/{} error={}", ns_, name_,
+                logging::Value(released.error().message));
 }
 
 LeaderElector::State LeaderElector::state() const {
@@ -70,8 +69,8 @@ void LeaderElector::Run(std::stop_token stop) {
     // it.
     const bool in_time = Clock::now() < election_.deadline();
     if (!led && election_.leading() && in_time) {
-      spdlog::info("leading lease={}/{} identity={}", ns_, name_,
-                   logging::Value(options_.identity));
+      logging::Info("leading lease={}/{} identity={}", ns_, name_,
+                    logging::Value(options_.identity));
       callbacks_.on_leading();
     }
   } while (Sleep(stop));
@@ -129,15 +128,16 @@ void LeaderElector::Write(const LeaseFacts& facts, bool create) {
 void LeaderElector::Publish(const std::string& error) {
   if (error != reported_error_) {
     if (!error.empty()) {
-      spdlog::warn("lease out of reach lease={}/{} error={}", ns_, name_, logging::Value(error));
+      logging::Warn("lease out of reach lease={}/{} error={}", ns_, name_, logging::Value(error));
     } else {
-      spdlog::info("lease within reach again lease={}/{}", ns_, name_);
+      logging::Info("lease within reach again lease={}/{}", ns_, name_);
     }
     reported_error_ = error;
   }
   const std::string& holder = election_.holder();
   if (holder != reported_holder_ && !holder.empty() && holder != options_.identity) {
-    spdlog::info("another replica leads lease={}/{} holder={}", ns_, name_, logging::Value(holder));
+    logging::Info("another replica leads lease={}/{} holder={}", ns_, name_,
+                  logging::Value(holder));
   }
   reported_holder_ = holder;
   const sync::MutexLock lock(&mu_);
@@ -173,7 +173,7 @@ void LeaderElector::Lose(const std::string& why) {
     state_.leading = false;
     if (std::exchange(lost_, true)) return;
   }
-  spdlog::error("lease lost lease={}/{} why={}", ns_, name_, logging::Value(why));
+  logging::Error("lease lost lease={}/{} why={}", ns_, name_, logging::Value(why));
   callbacks_.on_lost(why);
 }
 

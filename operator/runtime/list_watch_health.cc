@@ -1,7 +1,5 @@
 #include "operator/runtime/list_watch_health.h"
 
-#include <spdlog/spdlog.h>
-
 #include "common/logging/log.h"
 
 namespace ringmaster::runtime {
@@ -15,8 +13,8 @@ constexpr std::chrono::seconds kLogAgain{60};
 void ListWatchHealth::Failed(const kube::Error& error) {
   const auto now = std::chrono::steady_clock::now();
   if (error.message != logged_error_ || now - logged_at_ >= kLogAgain) {
-    spdlog::warn("list or watch failed resource={} error={}", resource_,
-                 logging::Value(error.message));
+    logging::Warn("list or watch failed resource={} error={}", resource_,
+                  logging::Value(error.message));
     logged_error_ = error.message;
     logged_at_ = now;
   }
@@ -28,7 +26,7 @@ void ListWatchHealth::Failed(const kube::Error& error) {
 void ListWatchHealth::Recovered() {
   if (logged_error_.empty()) return;
   logged_error_.clear();
-  spdlog::info("list and watch go well again resource={}", resource_);
+  logging::Info("list and watch go well again resource={}", resource_);
   const sync::MutexLock lock(&mu_);
   state_.error.clear();
 }

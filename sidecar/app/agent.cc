@@ -1,7 +1,5 @@
 #include "sidecar/app/agent.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -10,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/logging/log.h"
 #include "sidecar/app/status_document.h"
 #include "sidecar/app/timeline_document.h"
 
@@ -127,8 +126,8 @@ void Agent::Start() {
     membership_.SetInstalled(view);
     table_.orders().Restore(view, now);
     table_.orders().SettleWelcome();
-    spdlog::info("state reloaded epoch={} incarnation={}", EpochText(view->epoch),
-                 membership_.member().state().incarnation);
+    logging::Info("state reloaded epoch={} incarnation={}", EpochText(view->epoch),
+                  membership_.member().state().incarnation);
     peers_.Watch(view->pods);
     peers_.SetNews(view->epoch);
     if (view->FindPod(self_.uid) >= 0) handover_.Entered(*view, /*begins=*/false, now);
@@ -163,7 +162,7 @@ void Agent::Run(const membership::Action& action) {
     full.candidate.workers = table_.processes().Living();  // with whether each has been in a view
     reports_.Recovery(full);
   } else if (auto* log = std::get_if<membership::Log>(&action)) {
-    spdlog::info("membership note=\"{}\" epoch={}", log->text, EpochText(membership_.epoch()));
+    logging::Info("membership note=\"{}\" epoch={}", log->text, EpochText(membership_.epoch()));
   }
 }
 
@@ -171,7 +170,7 @@ void Agent::Install(const ViewPtr& view) {
   const SteadyTime now = outputs_.clock.now();
   const ViewPtr before = membership_.SetInstalled(view);
   const bool listed = view->FindPod(self_.uid) >= 0;
-  spdlog::info(
+  logging::Info(
       "view installed epoch={} reason={} pods={} ranks={} train={} planned={} coordinator={} "
       "listed={}",
       EpochText(view->epoch), membership::ReasonText(view->reason), view->pods.size(),

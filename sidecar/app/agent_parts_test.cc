@@ -3,10 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spdlog/spdlog.h>
 
 #include <nlohmann/json.hpp>
 
+#include "common/logging/log.h"
 #include "common/membership/view_changes.h"
 #include "common/membership/view_json.h"
 #include "sidecar/app/departure.h"
@@ -378,7 +378,7 @@ TEST(PeerMonitorTest, WhatIsToldOfAPodIsBelievedWhenThePodsAroundItAreKnown) {
     for (int i = 0; i < times; ++i) {
       parts.peers.OnMessage(membership::EncodeMessage(accusation), "u2", "10.0.0.1:102");
     }
-    spdlog::default_logger()->flush();
+    logging::Flush();
     return testing::internal::GetCapturedStdout();
   };
   parts.unsettled = {"u9"};

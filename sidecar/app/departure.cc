@@ -1,9 +1,9 @@
 #include "sidecar/app/departure.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "common/logging/log.h"
 
 namespace ringmaster::app {
 
@@ -32,7 +32,7 @@ void Departure::Drain(const std::vector<std::string>& pods, const std::string& r
   if (!own) return membership_->Feed(membership::DrainRequested{pods, deadline});
   if (left_ || finishing()) return;
   if (!draining_)
-    spdlog::info("draining reason=\"{}\" epoch={}", reason, EpochText(membership_->epoch()));
+    logging::Info("draining reason=\"{}\" epoch={}", reason, EpochText(membership_->epoch()));
   draining_ = true;
   drain_reason_ = reason;
   drained_pods_.insert(pods.begin(), pods.end());
@@ -76,7 +76,7 @@ void Departure::CheckEverybodyLeaves() {
 
 void Departure::Leave(const std::string& reason) {
   if (std::exchange(left_, true)) return;
-  spdlog::info("left by plan reason=\"{}\" epoch={}", reason, EpochText(membership_->epoch()));
+  logging::Info("left by plan reason=\"{}\" epoch={}", reason, EpochText(membership_->epoch()));
   workers_->orders().Leave(
       membership_->epoch(), reason,
       terminating() ? LauncherPeer::End::kTerminated : LauncherPeer::End::kLeft);
@@ -85,7 +85,7 @@ void Departure::Leave(const std::string& reason) {
 bool Departure::FinishedByRanks(Epoch epoch) {
   if (finishing()) return false;
   finishing_since_ = clock_.now();
-  spdlog::info("finishing epoch={}", EpochText(epoch));
+  logging::Info("finishing epoch={}", EpochText(epoch));
   workers_->launcher().Finish(LauncherPeer::End::kOfJob);
   workers_->orders().LeaveJoiners(epoch, "the job has finished");
   return true;
@@ -94,7 +94,7 @@ bool Departure::FinishedByRanks(Epoch epoch) {
 void Departure::FinishByOperator(const std::string& reason) {
   if (finishing() || left_) return;
   const Epoch epoch = membership_->epoch();
-  spdlog::info("told to finish reason=\"{}\" epoch={}", reason, EpochText(epoch));
+  logging::Info("told to finish reason=\"{}\" epoch={}", reason, EpochText(epoch));
   finishing_since_ = clock_.now();
   workers_->launcher().Finish(LauncherPeer::End::kOfJob);
   workers_->orders().LeaveJoiners(epoch,
@@ -108,8 +108,8 @@ void Departure::CheckFinish() {
 
 void Departure::Terminate() {
   if (!termination_.Begin(clock_.now(), grace_)) return;
-  spdlog::info("terminating grace_seconds={} epoch={}", grace_.count(),
-               EpochText(membership_->epoch()));
+  logging::Info("terminating grace_seconds={} epoch={}", grace_.count(),
+                EpochText(membership_->epoch()));
   if (!finishing()) Drain({pod_uid_}, "SIGTERM", termination_.resign_at());
   CheckTermination();
 }

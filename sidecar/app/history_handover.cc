@@ -1,13 +1,12 @@
 #include "sidecar/app/history_handover.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/fields/fields.h"
 #include "common/fields/parse.h"
+#include "common/logging/log.h"
 #include "sidecar/app/training_history.h"
 
 namespace ringmaster::app {
@@ -55,7 +54,7 @@ void HistoryHandover::Tick(SteadyTime now, bool view_changes) {
   if (stage_ != Stage::kAsks || view_changes || now < next_) return;
   if (!asked_.empty()) return TryAnother(now);
   if (tries_ < kMostTries && !donors_.empty()) return Ask(now);
-  spdlog::info("what was before this pod joined is not known in full tries={}", tries_);
+  logging::Info("what was before this pod joined is not known in full tries={}", tries_);
   Complete();
 }
 
@@ -111,8 +110,8 @@ void HistoryHandover::OnPage(const Json& page, SteadyTime now) {
   // It may have joined a moment ago itself.
   if (!more && !fields::Flag(page, "complete")) return TryAnother(now);
   Complete();
-  spdlog::info("what was before this pod joined has been told by={} bytes={} since_unix_ms={}",
-               asked_, bytes_, history_->record().since_unix_ms());
+  logging::Info("what was before this pod joined has been told by={} bytes={} since_unix_ms={}",
+                asked_, bytes_, history_->record().since_unix_ms());
 }
 
 }  // namespace ringmaster::app

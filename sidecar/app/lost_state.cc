@@ -1,9 +1,9 @@
 #include "sidecar/app/lost_state.h"
 
-#include <spdlog/spdlog.h>
-
 #include <string>
 #include <utility>
+
+#include "common/logging/log.h"
 
 namespace ringmaster::app {
 
@@ -22,7 +22,7 @@ void LostState::Check() {
                     !departure.left() && !departure.draining();
   const auto event = timer_.Update(lost, parts_.orders->connected(), clock_.now());
   if (event == StateLostTimer::Event::kLost && has_operator_) {
-    spdlog::warn(
+    logging::Warn(
         "all workers that had the job's state have died: the operator begins the job again from "
         "its checkpoint epoch={}",
         EpochText(parts_.membership->epoch()));
@@ -31,7 +31,7 @@ void LostState::Check() {
   const std::string message = "all workers that had the job's state have died (view " +
                               EpochText(parts_.membership->epoch()) +
                               "): there is nothing to go on from; start the job again";
-  spdlog::error("giving up error=\"{}\"", message);
+  logging::Error("giving up error=\"{}\"", message);
   parts_.table->orders().GiveUp(message);
 }
 

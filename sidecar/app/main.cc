@@ -1,7 +1,6 @@
 // ringmaster-sidecar: one for each pod of a job. `ringmaster-sidecar install --to DIR` copies what
 // workers need.
 #include <signal.h>
-#include <spdlog/spdlog.h>
 
 #include <asio/io_context.hpp>
 #include <asio/signal_set.hpp>
@@ -74,7 +73,8 @@ int Run() {
   asio::signal_set signals(loop, SIGTERM, SIGINT);
   auto started = ringmaster::app::Sidecar::Start(&loop, *options);
   if (!started) {
-    spdlog::error("cannot start error={}", ringmaster::logging::Value(started.error()));
+    ringmaster::logging::Error("cannot start error={}",
+                               ringmaster::logging::Value(started.error()));
     return 1;
   }
   std::unique_ptr<ringmaster::app::Sidecar> sidecar = std::move(*started);

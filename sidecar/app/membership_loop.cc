@@ -1,9 +1,9 @@
 #include "sidecar/app/membership_loop.h"
 
-#include <spdlog/spdlog.h>
-
 #include <utility>
 #include <variant>
+
+#include "common/logging/log.h"
 
 namespace ringmaster::app {
 
@@ -54,10 +54,10 @@ bool MembershipLoop::Store(const membership::PersistentState& state) {
   const SteadyTime now = hooks_.now();
   if (!waits()) {
     waits_since_ = now;
-    spdlog::warn("nothing happens until the state can be stored error=\"{}\"", stored.error());
+    logging::Warn("nothing happens until the state can be stored error=\"{}\"", stored.error());
   }
   if (now - *waits_since_ < kStorePatience) return false;
-  spdlog::error("giving up error=\"{}\"", stored.error());
+  logging::Error("giving up error=\"{}\"", stored.error());
   exit_code_ = 1;
   done_ = true;
   return false;

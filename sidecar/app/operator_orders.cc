@@ -1,11 +1,10 @@
 #include "sidecar/app/operator_orders.h"
 
-#include <spdlog/spdlog.h>
-
 #include <chrono>
 #include <memory>
 #include <utility>
 
+#include "common/logging/log.h"
 #include "common/membership/view_json.h"
 
 namespace ringmaster::app {
@@ -32,7 +31,7 @@ OperatorOrders::OperatorOrders(AgentClock clock, MembershipLoop* membership, Wor
 
 void OperatorOrders::OnConnection(bool connected) {
   connected_ = connected;
-  spdlog::info("operator link connected={}", connected);
+  logging::Info("operator link connected={}", connected);
   if (!connected) return;
   reports_->ForgetHealth();
   reports_->Health(membership_->member().able() || departure_->finishing(), clock_.now());
@@ -44,7 +43,7 @@ void OperatorOrders::OnAccepted() {
 
 void OperatorOrders::OnViewDecided(const std::string& text) {
   auto view = membership::DecodeView(text);
-  if (!view) return spdlog::warn("first view refused error=\"{}\"", view.error());
+  if (!view) return logging::Warn("first view refused error=\"{}\"", view.error());
   membership_->Feed(
       membership::ViewDecided{std::make_shared<const membership::View>(std::move(*view))});
 }
@@ -69,8 +68,8 @@ void OperatorOrders::OnFinish(const std::string& reason) { departure_->FinishByO
 
 void OperatorOrders::OnRecover(uint64_t lineage, bool fresh_workers) {
   if (departure_->finishing()) return;
-  spdlog::info("asked to make way lineage={} fresh_workers={} epoch={}", lineage, fresh_workers,
-               EpochText(membership_->epoch()));
+  logging::Info("asked to make way lineage={} fresh_workers={} epoch={}", lineage, fresh_workers,
+                EpochText(membership_->epoch()));
   if (lineage <= membership::EpochLineage(membership_->epoch())) return;
   fresh_lineage_ = fresh_workers ? lineage : 0;
   if (fresh_workers) KillUsed();

@@ -1,9 +1,8 @@
 #include "sidecar/app/peer_monitor.h"
 
-#include <spdlog/spdlog.h>
-
 #include <utility>
 
+#include "common/logging/log.h"
 #include "common/membership/message_json.h"
 
 namespace ringmaster::app {
@@ -45,8 +44,8 @@ void PeerMonitor::OnMessage(const std::string& body, const std::string& from,
   std::string change;
   auto message = membership::DecodeMessage(body, &change);
   if (!message || message->from != from) {
-    spdlog::warn("message refused from={} error=\"{}\"", from,
-                 message ? "its sender is another" : message.error());
+    logging::Warn("message refused from={} error=\"{}\"", from,
+                  message ? "its sender is another" : message.error());
     return;
   }
   if (!change.empty() && !TakeChange(change, &*message)) return;
@@ -68,8 +67,8 @@ bool PeerMonitor::TakeChange(const std::string& change, membership::Message* mes
   // Whoever decides a view knows it; of other messages the sender is in the view that they are
   // about. This member has a view before or after that one.
   const bool decided = message->kind == membership::MessageKind::kDecided;
-  spdlog::debug("a view can't be read from={} kind={}", message->from,
-                membership::MessageKindText(message->kind));
+  logging::Debug("a view can't be read from={} kind={}", message->from,
+                 membership::MessageKindText(message->kind));
   membership_->Feed(membership::PodHeard{message->from, message->view + (decided ? 1 : 0)});
   return false;
 }
@@ -85,21 +84,21 @@ bool PeerMonitor::IsAccusation(const membership::Message& message) const {
 void PeerMonitor::Say(const membership::Message& accusation) {
   for (const std::string& pod : accusation.pods) {
     if (!accusations_.IsNews(accusation.from, pod)) continue;
-    spdlog::info("pod accused pod={} by={} reason=\"it is not heard\" epoch={}", pod,
-                 accusation.from, EpochText(accusation.view));
+    logging::Info("pod accused pod={} by={} reason=\"it is not heard\" epoch={}", pod,
+                  accusation.from, EpochText(accusation.view));
   }
 }
 
 void PeerMonitor::OnRecordAnswer(const std::string& body) {
   auto message = membership::DecodeMessage(body);
-  if (!message) return spdlog::warn("record's answer refused error=\"{}\"", message.error());
+  if (!message) return logging::Warn("record's answer refused error=\"{}\"", message.error());
   membership_->Feed(membership::RecordAnswered{std::move(*message)});
 }
 
 void PeerMonitor::OnSuspect(const std::string& pod, const std::string& why) {
   if (departure_->finishing()) return;
-  spdlog::info("pod suspected pod={} reason=\"{}\" epoch={}", pod, why,
-               EpochText(membership_->epoch()));
+  logging::Info("pod suspected pod={} reason=\"{}\" epoch={}", pod, why,
+                EpochText(membership_->epoch()));
   membership_->Feed(membership::PodSuspected{pod, why});
 }
 
@@ -108,8 +107,8 @@ void PeerMonitor::OnSuspect(const std::string& pod, const std::string& why) {
 void PeerMonitor::OnUnreachable(const std::string& pod, const std::string& why) {
   const ViewPtr& installed = membership_->installed();
   if (departure_->finishing() || installed == nullptr) return;
-  spdlog::info("sidecar unreachable pod={} reason=\"{}\" epoch={}", pod, why,
-               EpochText(membership_->epoch()));
+  logging::Info("sidecar unreachable pod={} reason=\"{}\" epoch={}", pod, why,
+                EpochText(membership_->epoch()));
   if (ring_.Accuse(*installed, installed->FindPod(pod))) OnSuspect(pod, kAllGone);
 }
 
@@ -123,7 +122,7 @@ void PeerMonitor::OnWorkerSuspects(Epoch epoch, int rank, const std::string& rea
   const ViewPtr& installed = membership_->installed();
   if (installed == nullptr || epoch != installed->epoch) return;
   if (rank < 0 || rank >= static_cast<int>(installed->ranks.size())) return;
-  spdlog::info("worker suspects rank={} reason=\"{}\" epoch={}", rank, reason, EpochText(epoch));
+  logging::Info("worker suspects rank={} reason=\"{}\" epoch={}", rank, reason, EpochText(epoch));
   ring_.Suspect(epoch, rank, clock_.now());
   const std::string pod = installed->pods[installed->ranks[rank].pod].uid;
   if (pod != pod_uid_ && outputs_.unreachable(pod)) OnSuspect(pod, kAllGone);
@@ -133,7 +132,7 @@ void PeerMonitor::OnWorkerBroken(Epoch epoch, int rank, const std::string& reaso
   const ViewPtr& installed = membership_->installed();
   if (installed == nullptr || epoch != installed->epoch) return;
   if (rank < -1 || rank >= static_cast<int>(installed->ranks.size())) return;
-  spdlog::info("ring broken rank={} reason=\"{}\" epoch={}", rank, reason, EpochText(epoch));
+  logging::Info("ring broken rank={} reason=\"{}\" epoch={}", rank, reason, EpochText(epoch));
   ring_.Broke(epoch, rank, clock_.now());
 }
 
@@ -161,10 +160,10 @@ void PeerMonitor::CheckRing() {
   for (const membership::Pod& pod : trouble->pods) pods += (pods.empty() ? "" : ",") + pod.name;
   const bool again = !trouble->accused.empty();
   const std::uint32_t min_pods = membership_->member().min_pods();
-  spdlog::warn("ring broken though nobody is known to have died pods={} again={} epoch={}",
-               pods.empty() ? "unknown" : pods, again, EpochText(view->epoch));
+  logging::Warn("ring broken though nobody is known to have died pods={} again={} epoch={}",
+                pods.empty() ? "unknown" : pods, again, EpochText(view->epoch));
   if (again && view->pods.size() <= min_pods) {
-    spdlog::warn(
+    logging::Warn(
         "no pod is left out for its broken link pods={} reason=\"the view has {} pods and "
         "minReplicas is {}: all connect anew, ever more rarely\"",
         pods, view->pods.size(), min_pods);

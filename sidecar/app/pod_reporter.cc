@@ -1,7 +1,5 @@
 #include "sidecar/app/pod_reporter.h"
 
-#include <spdlog/spdlog.h>
-
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,8 +41,8 @@ void PodReporter::CheckInitTimeout() {
   std::string slots;
   for (uint32_t slot : parts_.table->processes().MissingSlots())
     slots += (slots.empty() ? "" : ",") + std::to_string(slot);
-  spdlog::error("no first view within the init timeout seconds={} slots_without_init={}",
-                init_timeout_.count(), slots.empty() ? "none" : slots);
+  logging::Error("no first view within the init timeout seconds={} slots_without_init={}",
+                 init_timeout_.count(), slots.empty() ? "none" : slots);
   parts_.reports->ForgetReadiness();
   ReportReadiness();
 }
@@ -71,8 +69,8 @@ void PodReporter::ReportGpus() {
   const std::vector<job::GpuHealth> failing = parts_.table->gpus().Failing();
   if (failing.size() > failing_logged_) {
     for (const job::GpuHealth& gpu : failing)
-      spdlog::error("gpu fails slot={} gpu={} reason={}", gpu.slot, logging::Value(gpu.gpu),
-                    logging::Value(gpu.failing));
+      logging::Error("gpu fails slot={} gpu={} reason={}", gpu.slot, logging::Value(gpu.gpu),
+                     logging::Value(gpu.failing));
     failing_logged_ = failing.size();
   }
   if (parts_.orders->connected()) parts_.reports->FailingGpus(failing);

@@ -1,7 +1,5 @@
 #include "sidecar/app/sidecar.h"
 
-#include <spdlog/spdlog.h>
-
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
 #include <chrono>
@@ -10,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "common/logging/log.h"
 #include "common/membership/message_json.h"
 #include "common/ring_key/ring_key.h"
 #include "common/tls/credentials.h"
@@ -110,9 +109,9 @@ class SidecarImpl final : public Sidecar {
     agent_->Start();
     if (Opened link = OpenLink(); !link) return link;
     if (!options_.operator_target.empty()) OpenOperator(self, epoch);
-    spdlog::info("sidecar started rendezvous={} heartbeat={} http={} operator={}", self.address,
-                 self.heartbeat, self.http,
-                 options_.operator_target.empty() ? "none" : options_.operator_target);
+    logging::Info("sidecar started rendezvous={} heartbeat={} http={} operator={}", self.address,
+                  self.heartbeat, self.http,
+                  options_.operator_target.empty() ? "none" : options_.operator_target);
     Schedule();
     return {};
   }
@@ -163,7 +162,7 @@ class SidecarImpl final : public Sidecar {
       const SteadyTime now = std::chrono::steady_clock::now();
       if (now < next) return;
       next = now + kBetweenRefusals;
-      spdlog::warn("heartbeat refused from={} reason=\"{}\"", from, why);
+      logging::Warn("heartbeat refused from={} reason=\"{}\"", from, why);
     };
     rendezvous::HeartbeatOptions options;
     options.bind = options_.bind;
@@ -320,7 +319,7 @@ class SidecarImpl final : public Sidecar {
   }
 
   void Finish() {
-    spdlog::info("sidecar ends exit_code={}", agent_->exit_code());
+    logging::Info("sidecar ends exit_code={}", agent_->exit_code());
     loop_->stop();
   }
 
@@ -428,7 +427,7 @@ AgentOutputs SidecarImpl::Outputs() {
                   .address = address,
                   .body = membership::EncodeMessage(message, change)},
                  kDeliverDeadline, [to](const std::string& why) {
-                   spdlog::debug("message not delivered to={} reason=\"{}\"", to, why);
+                   logging::Debug("message not delivered to={} reason=\"{}\"", to, why);
                  });
   };
   outputs.peers.hand_history = [this, address](const std::string& to, const std::string& where,
@@ -442,7 +441,7 @@ AgentOutputs SidecarImpl::Outputs() {
                   .address = address,
                   .body = body},
                  kHistoryDeadline, [to](const std::string& why) {
-                   spdlog::debug("history not delivered to={} reason=\"{}\"", to, why);
+                   logging::Debug("history not delivered to={} reason=\"{}\"", to, why);
                  });
   };
   outputs.peers.watch = [this](const std::vector<membership::Pod>& pods) {

@@ -1,12 +1,11 @@
 #include "sidecar/app/training_history.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/fields/fields.h"
+#include "common/logging/log.h"
 #include "sidecar/health/metrics.h"
 
 namespace ringmaster::app {
@@ -48,9 +47,9 @@ const job::Rebuild* TrainingHistory::Rebuilt(const job::Rebuild& figures) {
   if (rebuild == nullptr || !first) return rebuild;
   for (const auto& [phase, duration] : rebuild->seconds)
     metrics_->ObserveRebuild(phase, rebuild->reason, duration);
-  spdlog::info("rebuild complete epoch={} reason={} seconds={} steps_lost={}",
-               membership::EpochText(figures.epoch), rebuild->reason,
-               job::ToJson(rebuild->seconds).dump(), rebuild->steps_lost);
+  logging::Info("rebuild complete epoch={} reason={} seconds={} steps_lost={}",
+                membership::EpochText(figures.epoch), rebuild->reason,
+                job::ToJson(rebuild->seconds).dump(), rebuild->steps_lost);
   if (rebuild->steps_lost > 0) progress_.RestartFrom(figures.steps_resumed);
   return rebuild;
 }

@@ -1,11 +1,10 @@
 #include "sidecar/app/worker_monitor.h"
 
-#include <spdlog/spdlog.h>
-
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/logging/log.h"
 #include "sidecar/health/metrics.h"
 
 namespace ringmaster::app {
@@ -76,7 +75,7 @@ void WorkerMonitor::OnFinished(Epoch epoch) {
 }
 
 void WorkerMonitor::OnExited(const job::WorkerExit& exit) {
-  spdlog::info(
+  logging::Info(
       "worker exited slot={} incarnation={} standby={} exit_code={} signal={} restarting={} "
       "epoch={}",
       exit.slot, exit.incarnation, exit.standby, exit.exit_code, exit.signal, exit.restarting,

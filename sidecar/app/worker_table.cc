@@ -1,7 +1,5 @@
 #include "sidecar/app/worker_table.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -22,8 +20,8 @@ void NoteLibrary(const std::string& version, const std::string& own, WorkerProce
   if (version == worker->library) return;
   worker->library = version;
   if (version == own) return;
-  spdlog::warn("a worker's library is of another version slot={} library={} sidecar={}",
-               worker->slot(), logging::Value(version), own);
+  logging::Warn("a worker's library is of another version slot={} library={} sidecar={}",
+                worker->slot(), logging::Value(version), own);
 }
 
 }  // namespace

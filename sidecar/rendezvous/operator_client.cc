@@ -1,12 +1,12 @@
 #include "sidecar/rendezvous/operator_client.h"
 
 #include <grpcpp/grpcpp.h>
-#include <spdlog/spdlog.h>
 
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 
+#include "common/logging/log.h"
 #include "common/rpc/keep_alive.h"
 #include "common/rpc/message_size.h"
 #include "common/tls/certificate.h"
@@ -174,11 +174,11 @@ class GrpcOperatorClient final : public OperatorClient {
     const auto now = Outage::Clock::now();
     switch (outage_.Failed(now)) {
       case Outage::Severity::kNothing:
-        return spdlog::debug("operator not reached yet reason=\"{}\"", why);
+        return logging::Debug("operator not reached yet reason=\"{}\"", why);
       case Outage::Severity::kInfo:
-        return spdlog::info("operator not reached yet reason=\"{}\"", why);
+        return logging::Info("operator not reached yet reason=\"{}\"", why);
       case Outage::Severity::kWarning:
-        spdlog::warn(
+        logging::Warn(
             "operator not reached: training goes on, scaling, replacement and status wait. Does it "
             "run, and may this pod reach it (Service, NetworkPolicy)? seconds={} target={} "
             "reason=\"{}\"",
@@ -192,15 +192,15 @@ class GrpcOperatorClient final : public OperatorClient {
     if (!streak) return;
     const double seconds = std::chrono::duration<double>(streak->lasted).count();
     if (reached) {
-      return spdlog::info("record reached again seconds={:.1f} tries={}", seconds, streak->tries);
+      return logging::Info("record reached again seconds={:.1f} tries={}", seconds, streak->tries);
     }
-    spdlog::info("record not reached seconds={:.1f} tries={} reason=\"{}\"", seconds, streak->tries,
-                 why);
+    logging::Info("record not reached seconds={:.1f} tries={} reason=\"{}\"", seconds,
+                  streak->tries, why);
   }
 
   void OnNotice(const v1::OperatorNotice& notice) {
     if (const auto lasted = outage_.Ended(Outage::Clock::now())) {
-      spdlog::info("operator reached again seconds={}", lasted->count());
+      logging::Info("operator reached again seconds={}", lasted->count());
     }
     session_.OnNotice(notice);
   }
