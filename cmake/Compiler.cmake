@@ -3,6 +3,8 @@ add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -pthread)
 add_compile_options(-fPIC)  # for programs too: they share precompiled headers with libraries
 if(CMAKE_CXX_COMPILER_ID MATCHES "GNU")
   add_compile_options(-fpch-preprocess)  # lets ccache keep units that use a precompiled header
+  # The compiler frees memory of its own only from 1 GiB (KiB are given) on: a tenth less time, up to a third more memory.
+  add_compile_options("SHELL:--param ggc-min-heapsize=1048576")
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_compile_options(-Werror=thread-safety)  # locks are common/sync/mutex.h
