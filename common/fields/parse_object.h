@@ -1,5 +1,5 @@
-// Parses what an API server sends, without building values of metadata.managedFields: they are half
-// of an object, and nobody here reads them.
+// Parses what an API server sends, without building values that nobody here reads:
+// metadata.managedFields, which are half of an object, and what the caller names.
 //
 // Nothing here throws.
 #pragma once
@@ -7,12 +7,14 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
-#include "common/fields/parse.h"
+#include "common/fields/parse_limits.h"
+#include "common/fields/unread.h"
 
 namespace ringmaster::fields {
 
 // Parses an object, a list of objects or an event of a watch; otherwise it does what ParseOrDiscard
 // does.
-nlohmann::json ParseObjectOrDiscard(std::string_view text, const ParseLimits& limits = {});
+nlohmann::json ParseObjectOrDiscard(std::string_view text, const ParseLimits& limits = {},
+                                    Unread unread = {});
 
 }  // namespace ringmaster::fields

@@ -31,12 +31,28 @@ TEST(ParseObjectTest, LeavesOutManagedFieldsOfObjectsListsAndEvents) {
             Json({{"type", "ADDED"}, {"object", wanted}}));
 }
 
+TEST(ParseObjectTest, LeavesOutWhatTheCallerDoesNotRead) {
+  static constexpr UnreadField kFields[] = {{"spec", "volumes"}, {"containers", "env"}};
+  const char* pod = R"({
+      "metadata": {"labels": {"volumes": "mine", "containers": "mine", "env": "mine"}},
+      "spec": {"volumes": [{"name": "v"}, {"emptyDir": {}}], "containers":
+          [{"name": "a", "env": [{"name": "A"}], "image": "i"}, {"env": null, "name": "b"}]}})";
+  EXPECT_EQ(ParseObjectOrDiscard(pod, {}, kFields), Json::parse(R"({
+      "metadata": {"labels": {"volumes": "mine", "containers": "mine", "env": "mine"}},
+      "spec": {"containers": [{"name": "a", "image": "i"}, {"name": "b"}]}})"));
+  EXPECT_EQ(ParseObjectOrDiscard(pod), Json::parse(pod));
+}
+
 TEST(ParseObjectTest, WhatIsNoJsonOrTooMuchIsDiscarded) {
   for (const char* text :
        {"", "{", "[1,", "{\"a\" 1}", "nul", R"({"metadata": {"managedFields": [})"}) {
     EXPECT_TRUE(ParseObjectOrDiscard(text).is_discarded()) << text;
   }
   EXPECT_TRUE(ParseObjectOrDiscard("[[[]]]", {.depth = 2}).is_discarded());
+  EXPECT_FALSE(ParseObjectOrDiscard("[[[]]]", {.depth = 3}).is_discarded());
+  const char* skipped = R"({"metadata": {"managedFields": [[]]}})";
+  EXPECT_TRUE(ParseObjectOrDiscard(skipped, {.depth = 3}).is_discarded());
+  EXPECT_FALSE(ParseObjectOrDiscard(skipped, {.depth = 4}).is_discarded());
   EXPECT_TRUE(ParseObjectOrDiscard("[1, 2]", {.bytes = 3}).is_discarded());
 }
 

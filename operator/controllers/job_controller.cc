@@ -67,7 +67,7 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarRegistry
 // One watch serves all. Gang admission counts free capacity, so it must see every pod of the
 // cluster.
 runtime::InformerOptions JobController::PodCacheOptions() const {
-  runtime::InformerOptions options{.keep = SlimPod, .index = JobKeyOf};
+  runtime::InformerOptions options{.keep = SlimPod, .index = JobKeyOf, .unread = UnreadOfPods()};
   if (!options_.gang_admission) {
     options.namespaces = options_.watch_namespaces;
     options.label_selector = api::kWorkerSelector;

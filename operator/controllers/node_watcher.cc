@@ -30,7 +30,7 @@ NodeWatcher::NodeWatcher(std::shared_ptr<kube::KubeApi> api, NodeWatcherOptions 
       options_(std::move(options)),
       changed_(std::move(changed)),
       each_(std::move(seen)),
-      nodes_(api_, kube::Nodes(), {.keep = SlimNode},
+      nodes_(api_, kube::Nodes(), {.keep = SlimNode, .unread = UnreadOfNodes()},
              [this](const Json& object, bool deleted) { OnNode(object, deleted); }) {}
 
 void NodeWatcher::Start() {

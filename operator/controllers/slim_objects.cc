@@ -101,6 +101,47 @@ Json SlimPod(Json pod) {
   return slim;
 }
 
+fields::Unread UnreadOfPods() {
+  static constexpr fields::UnreadField kFields[] = {
+      {"spec", "volumes"},
+      {"spec", "securityContext"},
+      {"containers", "args"},
+      {"containers", "command"},
+      {"containers", "env"},
+      {"containers", "envFrom"},
+      {"containers", "image"},
+      {"containers", "lifecycle"},
+      {"containers", "livenessProbe"},
+      {"containers", "ports"},
+      {"containers", "readinessProbe"},
+      {"containers", "securityContext"},
+      {"containers", "startupProbe"},
+      {"containers", "volumeMounts"},
+      {"initContainers", "args"},
+      {"initContainers", "command"},
+      {"initContainers", "env"},
+      {"initContainers", "envFrom"},
+      {"initContainers", "image"},
+      {"initContainers", "lifecycle"},
+      {"initContainers", "livenessProbe"},
+      {"initContainers", "ports"},
+      {"initContainers", "readinessProbe"},
+      {"initContainers", "securityContext"},
+      {"initContainers", "startupProbe"},
+      {"initContainers", "volumeMounts"},
+      {"containerStatuses", "lastState"},
+      {"containerStatuses", "volumeMounts"},
+      {"initContainerStatuses", "lastState"},
+      {"initContainerStatuses", "volumeMounts"},
+  };
+  return kFields;
+}
+
+fields::Unread UnreadOfNodes() {
+  static constexpr fields::UnreadField kFields[] = {{"status", "images"}};
+  return kFields;
+}
+
 Json SlimNode(Json node) {
   Json metadata = Take(node, "metadata"), spec = Take(node, "spec"), status = Take(node, "status");
   Json slim;

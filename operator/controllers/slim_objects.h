@@ -4,6 +4,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "common/fields/unread.h"
+
 namespace ringmaster::controllers {
 
 // The pod belongs to a HorovodJob, by its labels or, if those were removed, by its owner.
@@ -14,5 +16,9 @@ bool IsWorkerPod(const nlohmann::json& pod);
 nlohmann::json SlimPod(nlohmann::json pod);
 // Keeps what node_facts.h and the scheduler read.
 nlohmann::json SlimNode(nlohmann::json node);
+
+// The large ones of the fields that the functions above drop; a watch needn't bring them.
+fields::Unread UnreadOfPods();
+fields::Unread UnreadOfNodes();
 
 }  // namespace ringmaster::controllers

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/fields/parse_object.h"
 #include "operator/controllers/node_facts.h"
 #include "operator/controllers/pod_facts.h"
 #include "operator/controllers/pod_identity.h"
@@ -63,6 +64,28 @@ TEST(SlimObjectsTest, OfAWorkerPodAllStaysThatIsRead) {
        {"managedFields", "volumes", "env", "imageID", "lastState", "command", "last-applied"}) {
     EXPECT_EQ(slim.dump().find(unread), std::string::npos) << unread;
   }
+}
+
+// A watch leaves these fields out, so that nobody ever sees them.
+Json WithoutUnread(const Json& object, fields::Unread unread) {
+  return fields::ParseObjectOrDiscard(object.dump(), {}, unread);
+}
+
+TEST(SlimObjectsTest, WhatIsUnreadIsDroppedAnyway) {
+  Json pod = WorkerPod();
+  for (const fields::UnreadField& field : UnreadOfPods()) {
+    Json& parent = field.parent == "spec" ? pod["spec"]
+                   : pod["spec"].contains(field.parent)
+                       ? pod["spec"][std::string(field.parent)][0]
+                       : pod["status"][std::string(field.parent)][0];
+    parent[std::string(field.name)] = "x";
+  }
+  EXPECT_NE(WithoutUnread(pod, UnreadOfPods()), pod);
+  EXPECT_EQ(SlimPod(WithoutUnread(pod, UnreadOfPods())), SlimPod(pod));
+  const Json node = Json::parse(R"({"metadata": {"name": "n"}, "spec": {}, "status":
+      {"allocatable": {"cpu": "4"}, "images": [{"names": ["long"]}]}})");
+  EXPECT_NE(WithoutUnread(node, UnreadOfNodes()), node);
+  EXPECT_EQ(SlimNode(WithoutUnread(node, UnreadOfNodes())), SlimNode(node));
 }
 
 TEST(SlimObjectsTest, SlimmingTwiceChangesNothing) {

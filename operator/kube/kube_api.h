@@ -17,6 +17,8 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "common/fields/unread.h"
+
 namespace ringmaster::kube {
 
 using Json = nlohmann::json;
@@ -102,6 +104,8 @@ struct WatchEvent {
   Type type = Type::kAdded;
   Json object;
 };
+// Returns false to end the watch.
+using WatchHandler = std::function<bool(WatchEvent event)>;
 
 struct WatchOptions {
   std::string label_selector;
@@ -112,6 +116,8 @@ struct WatchOptions {
   // servers send a bookmark about every minute (none for events). It does not apply to a watch
   // without a version, which gets no bookmarks.
   std::chrono::milliseconds quiet{100'000};
+  // What nobody reads of the objects: the client may leave it out.
+  fields::Unread unread;
 };
 
 enum class PatchType { kMerge, kApply };  // JSON merge patch; server-side apply
@@ -173,8 +179,7 @@ class KubeApi {
   // watch again from the last resourceVersion), on an error (kGone: list again), when on_event
   // returns false, or when `stop` is requested.
   virtual Result<void> Watch(const Resource& resource, const std::string& ns,
-                             const WatchOptions& options,
-                             const std::function<bool(const WatchEvent&)>& on_event,
+                             const WatchOptions& options, const WatchHandler& on_event,
                              std::stop_token stop) = 0;
   // The log of a container as text. `follow`: until the container ends or `stop` is requested.
   virtual Result<void> PodLog(const std::string& ns, const std::string& pod,

@@ -65,8 +65,8 @@ Json DeleteBody(const DeleteOptions& options) {
 // Splits a stream into lines of JSON and passes each on as an event.
 class EventReader {
  public:
-  EventReader(const CallContext& context, const std::function<bool(const WatchEvent&)>& on_event)
-      : asked_(context.text), on_event_(on_event) {}
+  EventReader(const CallContext& context, fields::Unread unread, const WatchHandler& on_event)
+      : asked_(context.text), unread_(unread), on_event_(on_event) {}
 
   bool operator()(std::string_view data) {
     size_t seen = buffer_.size();
@@ -87,7 +87,7 @@ class EventReader {
   static constexpr size_t kLongestLine = 64u << 20;
 
   bool Line(std::string_view text) {
-    Json line = fields::ParseObjectOrDiscard(text, {.bytes = kLongestLine, .depth = 128});
+    Json line = fields::ParseObjectOrDiscard(text, {.bytes = kLongestLine, .depth = 128}, unread_);
     if (!line.is_object() || !line.contains("type") || !line.contains("object") ||
         !line["object"].is_object()) {
       error_ = Internal(asked_, "a line of the watch is not an event");
@@ -107,11 +107,12 @@ class EventReader {
     } else if (type != "ADDED") {
       return true;  // an event type that this client doesn't know
     }
-    return on_event_(event);
+    return on_event_(std::move(event));
   }
 
   const std::string& asked_;
-  const std::function<bool(const WatchEvent&)>& on_event_;
+  const fields::Unread unread_;
+  const WatchHandler& on_event_;
   std::string buffer_;
   std::optional<Error> error_;
 };
@@ -190,8 +191,7 @@ class KubeClient : public KubeApi {
   }
 
   Result<void> Watch(const Resource& resource, const std::string& ns, const WatchOptions& options,
-                     const std::function<bool(const WatchEvent&)>& on_event,
-                     std::stop_token stop) override {
+                     const WatchHandler& on_event, std::stop_token stop) override {
     CallContext context("watch", resource, ns, "");
     // A watch without a version begins with the existing objects. It asks for version "0" and no
     // bookmarks, because API servers with an etcd older than 3.4.25 refuse to begin with the latest
@@ -208,7 +208,7 @@ class KubeClient : public KubeApi {
     // The server ends the watch after its timeout; the deadline ends a watch that stalls.
     request.deadline = options.timeout + std::chrono::seconds(5);
     if (bookmarks) request.quiet = options.quiet;
-    EventReader reader(context, on_event);
+    EventReader reader(context, options.unread, on_event);
     auto done = caller_.Stream(
         context, request, [&](std::string_view data) { return reader(data); }, stop);
     if (reader.error()) return tl::unexpected(*reader.error());

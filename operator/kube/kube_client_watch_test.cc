@@ -68,6 +68,25 @@ TEST_F(KubeWatchTest, EventsMayComeInPiecesOrSeveralAtOnce) {
   EXPECT_THAT(seen, ElementsAre("ADDED a", "MODIFIED a", "BOOKMARK ", "DELETED a"));
 }
 
+TEST_F(KubeWatchTest, WhatNobodyReadsIsLeftOut) {
+  Serve([](const ServerRequest&, Exchange& exchange) {
+    exchange.Begin(200);
+    exchange.Chunk(
+        Event("ADDED", R"({"metadata": {"name": "a"}, "data": {"read": 1, "long": 2}})"));
+    exchange.End();
+  });
+  static constexpr fields::UnreadField kFields[] = {{"data", "long"}};
+  Json seen;
+  auto ended = Client().Watch(ConfigMaps(), "ns", {.unread = kFields},
+                              [&](WatchEvent event) {
+                                seen = std::move(event.object);
+                                return true;
+                              },
+                              {});
+  EXPECT_TRUE(ended.has_value()) << ended.error().message;
+  EXPECT_EQ(seen, Json::parse(R"({"metadata": {"name": "a"}, "data": {"read": 1}})"));
+}
+
 TEST_F(KubeWatchTest, AWatchWithoutAVersionAsksForNoBookmarks) {
   std::string target;
   Serve([&](const ServerRequest& request, Exchange& exchange) {

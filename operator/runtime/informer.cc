@@ -16,7 +16,7 @@ Informer::Informer(std::shared_ptr<kube::KubeApi> api, const kube::Resource& res
         api, resource,
         ReflectorOptions{.ns = std::move(ns),
                          .label_selector = options.label_selector,
-                         .objects = {options.keep, options.stores, options.index},
+                         .objects = {options.keep, options.stores, options.index, options.unread},
                          .relist_backoff = options.relist_backoff,
                          .max_relist_backoff = options.max_relist_backoff,
                          .short_watch = options.short_watch},

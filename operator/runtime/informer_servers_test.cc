@@ -35,8 +35,7 @@ class CountingApi : public kube::testing::WrappedApi {
     return WrappedApi::ListAll(resource, ns, chunked);
   }
   kube::Result<void> Watch(const kube::Resource& resource, const std::string& ns,
-                           const kube::WatchOptions& options,
-                           const std::function<bool(const kube::WatchEvent&)>& on_event,
+                           const kube::WatchOptions& options, const kube::WatchHandler& on_event,
                            std::stop_token stop) override {
     kube::WatchOptions shorter = options;
     shorter.timeout = std::chrono::seconds(1);

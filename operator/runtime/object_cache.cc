@@ -70,46 +70,46 @@ std::vector<ObjectPtr> ObjectCache::Indexed(const std::string& value) const {
   return found;
 }
 
-bool ObjectCache::Put(kube::Json object) {
+bool ObjectCache::Put(ObjectPtr object) {
   const sync::MutexLock lock(&mu_);
-  gone_.erase({KeyOf(object), MetaField(object, "uid")});
+  gone_.erase({KeyOf(*object), MetaField(*object, "uid")});
   return PutLocked(std::move(object));
 }
 
-bool ObjectCache::PutListed(kube::Json object, const std::string& list_version) {
+bool ObjectCache::PutListed(ObjectPtr object, const std::string& list_version) {
   const auto listed = Version(list_version);
   const sync::MutexLock lock(&mu_);
-  const Key key = KeyOf(object);
+  const Key key = KeyOf(*object);
   const auto at = objects_.find(key);
   if (at != objects_.end()) {
     const auto version = VersionOf(*at->second);
     if (version && listed && *version <= *listed) EraseLocked(key);
   }
-  gone_.erase({key, MetaField(object, "uid")});
+  gone_.erase({key, MetaField(*object, "uid")});
   return PutLocked(std::move(object));
 }
 
-bool ObjectCache::PutWritten(kube::Json object) {
+bool ObjectCache::PutWritten(ObjectPtr object) {
   const sync::MutexLock lock(&mu_);
   // We wrote the object just before another client deleted it: the answer must not bring it back.
-  const Key key = KeyOf(object);
-  if (gone_.count({key, MetaField(object, "uid")}) != 0) return false;
-  const auto version = VersionOf(object);
+  const Key key = KeyOf(*object);
+  if (gone_.count({key, MetaField(*object, "uid")}) != 0) return false;
+  const auto version = VersionOf(*object);
   const bool listed = listed_at_ && version && *version <= *listed_at_;
   if (listed && objects_.count(key) == 0) return false;
   return PutLocked(std::move(object));
 }
 
-bool ObjectCache::PutLocked(kube::Json object) {
-  const Key key = KeyOf(object);
+bool ObjectCache::PutLocked(ObjectPtr object) {
+  const Key key = KeyOf(*object);
   const auto at = objects_.find(key);
   // The object is outdated: we have written a newer version and stored the result.
-  if (at != objects_.end() && IsOlder(object, *at->second)) return false;
+  if (at != objects_.end() && IsOlder(*object, *at->second)) return false;
   // The watch shows what we have written. The stored object stays, with what was read of it.
-  if (at != objects_.end() && object == *at->second) return true;
+  if (at != objects_.end() && *object == *at->second) return true;
   EraseLocked(key);
-  if (index_) indexed_[index_(object)].insert(key);
-  objects_[key] = std::make_shared<const kube::Json>(std::move(object));
+  if (index_) indexed_[index_(*object)].insert(key);
+  objects_[key] = std::move(object);
   return true;
 }
 

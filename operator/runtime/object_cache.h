@@ -46,13 +46,13 @@ class ObjectCache {
   //
   // Stores an object from a watch, even if it was deleted before: it may have left the selection
   // and come back.
-  bool Put(kube::Json object);
+  bool Put(ObjectPtr object);
   // Stores an object from a list that was taken at `list_version`. If the list is newer than the
   // stored object, even an older object replaces that: the server was restored from a backup.
-  bool PutListed(kube::Json object, const std::string& list_version);
+  bool PutListed(ObjectPtr object, const std::string& list_version);
   // Stores the answer to a write of our own, unless the object was deleted since: a deletion was
   // seen, or a list that is newer than the answer has no such object.
-  bool PutWritten(kube::Json object);
+  bool PutWritten(ObjectPtr object);
 
   void Remove(const kube::Json& object);
   // Removes and returns the objects that a list at `list_version` would contain if they still
@@ -62,7 +62,7 @@ class ObjectCache {
 
  private:
   using Gone = std::pair<Key, std::string>;  // with uid
-  bool PutLocked(kube::Json object) REQUIRES(mu_);
+  bool PutLocked(ObjectPtr object) REQUIRES(mu_);
   void EraseLocked(const Key& key) REQUIRES(mu_);
   void RememberGone(Gone gone) REQUIRES(mu_);
 

@@ -8,6 +8,10 @@
 namespace ringmaster::runtime {
 namespace {
 
+ObjectPtr Shared(kube::Json object) {
+  return std::make_shared<const kube::Json>(std::move(object));
+}
+
 class ObjectCacheTest : public testing::Test {
  protected:
   std::string VersionOf(const std::string& name) {
@@ -19,40 +23,40 @@ class ObjectCacheTest : public testing::Test {
 };
 
 TEST_F(ObjectCacheTest, TheNewerStateStays) {
-  EXPECT_TRUE(cache_.Put(Object("a", 20)));
-  EXPECT_FALSE(cache_.Put(Object("a", 15)));
-  EXPECT_TRUE(cache_.PutWritten(Object("a", 21)));
+  EXPECT_TRUE(cache_.Put(Shared(Object("a", 20))));
+  EXPECT_FALSE(cache_.Put(Shared(Object("a", 15))));
+  EXPECT_TRUE(cache_.PutWritten(Shared(Object("a", 21))));
   EXPECT_EQ(VersionOf("a"), "21");
 }
 
 TEST_F(ObjectCacheTest, OnlyTheAnswerToAWriteMayNotBringBackWhatIsGone) {
-  cache_.Put(Object("a", 10));
+  cache_.Put(Shared(Object("a", 10)));
   cache_.Remove(Object("a", 12));
-  EXPECT_FALSE(cache_.PutWritten(Object("a", 11)));
+  EXPECT_FALSE(cache_.PutWritten(Shared(Object("a", 11))));
   EXPECT_EQ(VersionOf("a"), "none");
-  EXPECT_TRUE(cache_.PutWritten(Object("a", 13, "another uid")));
-  EXPECT_TRUE(cache_.Put(Object("a", 14)));
-  EXPECT_TRUE(cache_.PutWritten(Object("a", 15))) << "the watch has told that it is back";
+  EXPECT_TRUE(cache_.PutWritten(Shared(Object("a", 13, "another uid"))));
+  EXPECT_TRUE(cache_.Put(Shared(Object("a", 14))));
+  EXPECT_TRUE(cache_.PutWritten(Shared(Object("a", 15)))) << "the watch has told that it is back";
 }
 
 TEST_F(ObjectCacheTest, TheEndOfAFormerObjectLeavesItsSuccessor) {
-  cache_.PutWritten(Object("a", 20, "second"));
+  cache_.PutWritten(Shared(Object("a", 20, "second")));
   cache_.Remove(Object("a", 12, "first"));
   EXPECT_EQ(VersionOf("a"), "20");
 }
 
 TEST_F(ObjectCacheTest, AListReplacesWhatItIsNewerThanAlsoByTheOlder) {
-  cache_.Put(Object("a", 20));
-  cache_.Put(Object("b", 40));
-  EXPECT_TRUE(cache_.PutListed(Object("a", 7), "30"));
-  EXPECT_FALSE(cache_.PutListed(Object("b", 7), "30"));
+  cache_.Put(Shared(Object("a", 20)));
+  cache_.Put(Shared(Object("b", 40)));
+  EXPECT_TRUE(cache_.PutListed(Shared(Object("a", 7)), "30"));
+  EXPECT_FALSE(cache_.PutListed(Shared(Object("b", 7)), "30"));
   EXPECT_EQ(VersionOf("a"), "7");
   EXPECT_EQ(VersionOf("b"), "40");
 }
 
 TEST_F(ObjectCacheTest, WhatAListLacksIsRemovedUnlessItIsNewer) {
   for (const auto& [name, version] : {std::pair("a", 5), {"b", 6}, {"new", 31}}) {
-    cache_.Put(Object(name, version));
+    cache_.Put(Shared(Object(name, version)));
   }
   const auto removed = cache_.RemoveUnlisted({Key("a")}, "30");
   ASSERT_EQ(removed.size(), 1u);
@@ -61,36 +65,37 @@ TEST_F(ObjectCacheTest, WhatAListLacksIsRemovedUnlessItIsNewer) {
 }
 
 TEST_F(ObjectCacheTest, ALateAnswerDoesNotBringBackWhatAListHadNoMore) {
-  cache_.Put(Object("a", 5));
+  cache_.Put(Shared(Object("a", 5)));
   cache_.RemoveUnlisted({}, "30");
-  EXPECT_FALSE(cache_.PutWritten(Object("a", 6))) << "the answer to a write before it was deleted";
+  EXPECT_FALSE(cache_.PutWritten(Shared(Object("a", 6))))
+      << "the answer to a write before it was deleted";
   EXPECT_EQ(cache_.Get("ns", "a"), nullptr);
-  EXPECT_TRUE(cache_.PutWritten(Object("a", 40, "another uid")));
+  EXPECT_TRUE(cache_.PutWritten(Shared(Object("a", 40, "another uid"))));
 }
 
 TEST_F(ObjectCacheTest, ALateAnswerDoesNotBringBackWhatItHasNeverHadAndAListLacks) {
   cache_.RemoveUnlisted({}, "30");
-  EXPECT_FALSE(cache_.PutWritten(Object("made", 20))) << "it was deleted before the list";
-  EXPECT_TRUE(cache_.PutWritten(Object("made", 31)));
-  EXPECT_TRUE(cache_.Put(Object("watched", 25)));
-  EXPECT_TRUE(cache_.PutWritten(Object("watched", 26))) << "which is there";
+  EXPECT_FALSE(cache_.PutWritten(Shared(Object("made", 20)))) << "it was deleted before the list";
+  EXPECT_TRUE(cache_.PutWritten(Shared(Object("made", 31))));
+  EXPECT_TRUE(cache_.Put(Shared(Object("watched", 25))));
+  EXPECT_TRUE(cache_.PutWritten(Shared(Object("watched", 26)))) << "which is there";
 }
 
 TEST_F(ObjectCacheTest, WhatTheWatchShowsOfOurOwnWriteLeavesTheStoredObject) {
-  cache_.PutWritten(Object("a", 20));
+  cache_.PutWritten(Shared(Object("a", 20)));
   const ObjectPtr written = cache_.Get("ns", "a");
-  EXPECT_TRUE(cache_.Put(Object("a", 20))) << "it is news to those who hear of the watch";
+  EXPECT_TRUE(cache_.Put(Shared(Object("a", 20)))) << "it is news to those who hear of the watch";
   EXPECT_EQ(cache_.Get("ns", "a"), written);
   kube::Json other = Object("a", 20);
   other["more"] = true;
-  EXPECT_TRUE(cache_.Put(other));
+  EXPECT_TRUE(cache_.Put(Shared(other)));
   EXPECT_EQ(*cache_.Get("ns", "a"), other);
 }
 
 TEST_F(ObjectCacheTest, ManyDeletionsDontMakeItForgetTheLatest) {
   for (int i = 0; i < 5000; ++i) cache_.Remove(Object("pod-" + std::to_string(i), i + 1));
-  EXPECT_FALSE(cache_.PutWritten(Object("pod-4200", 1)));
-  EXPECT_TRUE(cache_.PutWritten(Object("pod-0", 1))) << "its memory has an end";
+  EXPECT_FALSE(cache_.PutWritten(Shared(Object("pod-4200", 1))));
+  EXPECT_TRUE(cache_.PutWritten(Shared(Object("pod-0", 1)))) << "its memory has an end";
 }
 
 TEST(IndexedObjectCacheTest, ObjectsAreFoundByWhatTheySay) {
@@ -105,11 +110,11 @@ TEST(IndexedObjectCacheTest, ObjectsAreFoundByWhatTheySay) {
     for (const ObjectPtr& object : cache.Indexed(team)) all += MetaField(*object, "name");
     return all;
   };
-  cache.Put(of("b", 1, "red"));
-  cache.Put(of("a", 2, "red"));
-  cache.Put(of("c", 3, "blue"));
+  cache.Put(Shared(of("b", 1, "red")));
+  cache.Put(Shared(of("a", 2, "red")));
+  cache.Put(Shared(of("c", 3, "blue")));
   EXPECT_EQ(names("red"), "ab");
-  cache.Put(of("a", 4, "blue"));
+  cache.Put(Shared(of("a", 4, "blue")));
   EXPECT_EQ(names("red"), "b");
   EXPECT_EQ(names("blue"), "ac");
   cache.Remove(of("b", 5, "green"));

@@ -8,8 +8,9 @@ namespace ringmaster::runtime {
 ObjectFeed::ObjectFeed(ObjectSelection selection, Handler handler)
     : selection_(std::move(selection)), handler_(std::move(handler)), cache_(selection_.index) {}
 
-kube::Json ObjectFeed::Kept(kube::Json object) const {
-  return selection_.keep ? selection_.keep(std::move(object)) : object;
+ObjectPtr ObjectFeed::Kept(kube::Json object) const {
+  if (selection_.keep) object = selection_.keep(std::move(object));
+  return std::make_shared<const kube::Json>(std::move(object));
 }
 
 bool ObjectFeed::Stores(const kube::Json& kept) const {
@@ -18,10 +19,10 @@ bool ObjectFeed::Stores(const kube::Json& kept) const {
 
 void ObjectFeed::TakeListed(kube::Json object, const std::string& list_version) {
   listed_.insert(ObjectCache::KeyOf(object));
-  kube::Json kept = Kept(std::move(object));
-  if (!Stores(kept)) return PassOn(kept);
-  TellReplaced(kept);
-  if (cache_.PutListed(kept, list_version)) Tell(kept);
+  const ObjectPtr kept = Kept(std::move(object));
+  if (!Stores(*kept)) return PassOn(*kept);
+  TellReplaced(*kept);
+  if (cache_.PutListed(kept, list_version)) Tell(*kept);
 }
 
 void ObjectFeed::EndList(const std::string& list_version, const std::function<void()>& on_synced) {
@@ -41,10 +42,10 @@ void ObjectFeed::EndList(const std::string& list_version, const std::function<vo
 }
 
 void ObjectFeed::TakeWatched(kube::Json object) {
-  kube::Json kept = Kept(std::move(object));
-  if (!Stores(kept)) return PassOn(kept);
-  TellReplaced(kept);
-  if (cache_.Put(kept)) Tell(kept);
+  const ObjectPtr kept = Kept(std::move(object));
+  if (!Stores(*kept)) return PassOn(*kept);
+  TellReplaced(*kept);
+  if (cache_.Put(kept)) Tell(*kept);
 }
 
 void ObjectFeed::TakeDeleted(const kube::Json& object) {
@@ -54,8 +55,8 @@ void ObjectFeed::TakeDeleted(const kube::Json& object) {
 }
 
 bool ObjectFeed::Observe(kube::Json object) {
-  kube::Json kept = Kept(std::move(object));
-  return Stores(kept) && cache_.PutWritten(std::move(kept));
+  const ObjectPtr kept = Kept(std::move(object));
+  return Stores(*kept) && cache_.PutWritten(kept);
 }
 
 void ObjectFeed::PassOn(const kube::Json& kept) {

@@ -23,6 +23,7 @@ struct ObjectSelection {
   // Selects the objects (after `keep`) that are stored; none: all. The others are only passed on.
   std::function<bool(const kube::Json&)> stores;
   ObjectCache::Index index;  // of the cache; may be empty
+  fields::Unread unread;     // fields that `keep` drops and a watch needn't bring
 };
 
 class ObjectFeed {
@@ -50,7 +51,7 @@ class ObjectFeed {
   bool Observe(kube::Json object);
 
  private:
-  kube::Json Kept(kube::Json object) const;
+  ObjectPtr Kept(kube::Json object) const;
   bool Stores(const kube::Json& kept) const;
   void PassOn(const kube::Json& kept);
   void Tell(const kube::Json& kept);

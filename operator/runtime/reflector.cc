@@ -102,13 +102,14 @@ bool Reflector::WatchOnce(std::stop_token stop, std::chrono::milliseconds backof
   kube::WatchOptions watch;
   watch.label_selector = options_.label_selector;
   watch.resource_version = resource_version_;
+  watch.unread = options_.objects.unread;
   const auto began = std::chrono::steady_clock::now();
   bool news = false;
   const auto ended = api_->Watch(
       resource_, options_.ns, watch,
-      [&](const kube::WatchEvent& event) {
+      [&](kube::WatchEvent event) {
         if (!std::exchange(news, true)) health_.Recovered();
-        OnWatchEvent(event);
+        OnWatchEvent(std::move(event));
         return !stop.stop_requested();
       },
       stop);

@@ -205,8 +205,7 @@ kube::Result<void> OperatorsApi::Delete(const kube::Resource& resource, const st
 }
 
 kube::Result<void> OperatorsApi::Watch(const kube::Resource&, const std::string&,
-                                       const kube::WatchOptions&,
-                                       const std::function<bool(const kube::WatchEvent&)>&,
+                                       const kube::WatchOptions&, const kube::WatchHandler&,
                                        std::stop_token) {
   return No(ErrorCode::kUnavailable, "watches are told by the simulation");
 }

@@ -155,8 +155,7 @@ class WatchedApi : public local::InMemoryApi {
     return InMemoryApi::Delete(resource, ns, name, options);
   }
   kube::Result<void> Watch(const kube::Resource& resource, const std::string& ns,
-                           const kube::WatchOptions& options,
-                           const std::function<bool(const kube::WatchEvent&)>& on_event,
+                           const kube::WatchOptions& options, const kube::WatchHandler& on_event,
                            std::stop_token stop) override {
     const auto when_let_go = [&](const kube::WatchEvent& event) {
       (void)Until([&] { return stop.stop_requested() || !IsHeld(resource, ns, options); });

@@ -73,8 +73,7 @@ class FaultyApi : public kube::testing::WrappedApi {
     return list;
   }
   kube::Result<void> Watch(const kube::Resource& resource, const std::string& ns,
-                           const kube::WatchOptions& options,
-                           const std::function<bool(const kube::WatchEvent&)>& on_event,
+                           const kube::WatchOptions& options, const kube::WatchHandler& on_event,
                            std::stop_token stop) override {
     const auto spoiled = [&](kube::WatchEvent event) {
       if (Stalls(resource)) return true;

@@ -45,8 +45,7 @@ class WrappedApi : public KubeApi {
     return api_->Delete(resource, ns, name, options);
   }
   Result<void> Watch(const Resource& resource, const std::string& ns, const WatchOptions& options,
-                     const std::function<bool(const WatchEvent&)>& on_event,
-                     std::stop_token stop) override {
+                     const WatchHandler& on_event, std::stop_token stop) override {
     return api_->Watch(resource, ns, options, on_event, std::move(stop));
   }
   Result<void> PodLog(const std::string& ns, const std::string& pod, const std::string& container,

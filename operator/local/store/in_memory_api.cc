@@ -101,8 +101,7 @@ kube::Result<void> InMemoryApi::Delete(const Resource& resource, const std::stri
 
 kube::Result<void> InMemoryApi::Watch(const Resource& resource, const std::string& ns,
                                       const kube::WatchOptions& options,
-                                      const std::function<bool(const kube::WatchEvent&)>& on_event,
-                                      std::stop_token stop) {
+                                      const kube::WatchHandler& on_event, std::stop_token stop) {
   std::string asked = Asked("watch", resource, ns, "");
   if (auto ok = Known(resource, asked); !ok) return ok;
   auto cursor = ToResult(

@@ -39,8 +39,7 @@ class InMemoryApi : public kube::KubeApi {
   kube::Result<void> Delete(const kube::Resource& resource, const std::string& ns,
                             const std::string& name, const kube::DeleteOptions& options) override;
   kube::Result<void> Watch(const kube::Resource& resource, const std::string& ns,
-                           const kube::WatchOptions& options,
-                           const std::function<bool(const kube::WatchEvent&)>& on_event,
+                           const kube::WatchOptions& options, const kube::WatchHandler& on_event,
                            std::stop_token stop) override;
   // kNotFound always: there are no containers behind a bare store.
   kube::Result<void> PodLog(const std::string& ns, const std::string& pod,

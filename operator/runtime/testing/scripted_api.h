@@ -88,8 +88,7 @@ class ScriptedApi : public kube::KubeApi {
   }
 
   kube::Result<void> Watch(const kube::Resource&, const std::string&,
-                           const kube::WatchOptions& options,
-                           const std::function<bool(const kube::WatchEvent&)>& on_event,
+                           const kube::WatchOptions& options, const kube::WatchHandler& on_event,
                            std::stop_token stop) override {
     std::unique_lock lock(mu_);
     watches_.push_back(options.resource_version);
