@@ -32,6 +32,7 @@ kube::Result<planner::Snapshot> JobObserver::Observe(const api::HorovodJob& job)
   snapshot.view = facts.view;
   snapshot.told_view = facts.told_view;
   snapshot.pods = pods_.Read(job, from_.pods->Indexed(job.ns, job.Key()));
+  times_.Correct(job.Key(), snapshot.now, &snapshot.pods);
   snapshot.disruption_taints = options_.disruption_taints;
   snapshot.nodes =
       from_.nodes->Observe(&snapshot.pods, job.spec.run_policy.scheduling_policy.topology.label);
@@ -69,6 +70,7 @@ kube::Result<planner::Snapshot> JobObserver::WithListedPods(const planner::Snaps
   for (const Json& pod : listed->items) pods.push_back(std::make_shared<const Json>(pod));
   planner::Snapshot fresh = snapshot;
   fresh.pods = ReadPodsOf(job, pods);
+  times_.Correct(job.Key(), fresh.now, &fresh.pods);
   fresh.nodes =
       from_.nodes->Observe(&fresh.pods, job.spec.run_policy.scheduling_policy.topology.label);
   return fresh;

@@ -14,6 +14,7 @@
 #include "operator/controllers/preparation_problems.h"
 #include "operator/controllers/quorum_record_store.h"
 #include "operator/controllers/sidecar_registry.h"
+#include "operator/controllers/witnessed_times.h"
 #include "operator/kube/kube_api.h"
 #include "operator/planner/snapshot.h"
 #include "operator/runtime/clock.h"
@@ -49,6 +50,7 @@ class JobObserver {
   kube::Result<planner::Snapshot> WithListedPods(const planner::Snapshot& snapshot);
   void Forget(const std::string& job_key) {
     pods_.Forget(job_key);
+    times_.Forget(job_key);
     preparation_.Forget(job_key);
   }
 
@@ -60,6 +62,7 @@ class JobObserver {
   runtime::WorkQueue* const queue_;
   const JobObserverOptions options_;
   PodReader pods_;
+  WitnessedTimes times_;
   PreparationProblems preparation_;
 };
 

@@ -88,5 +88,21 @@ TEST_F(JobObserverTest, ListedPodsAreTheServers) {
   EXPECT_FALSE(observer_.WithListedPods(*snapshot));
 }
 
+// A node whose clock is wrong must not begin a pod's timeouts before its start.
+TEST_F(JobObserverTest, WhenAWorkerBeganToRunIsWhenThatWasSeen) {
+  MakePod(0);
+  ASSERT_EQ(observer_.Observe(job_)->pods.front().running_since, std::nullopt);
+  Json pod = *pods_.Get("default", "digits-worker-0");
+  pod["status"] = {
+      {"phase", "Running"},
+      {"containerStatuses",
+       {{{"name", "worker"}, {"state", {{"running", {{"startedAt", "2001-01-01T00:00:00Z"}}}}}}}}};
+  pod["metadata"].erase("resourceVersion");
+  pods_.Observe(pod);
+  const auto snapshot = observer_.Observe(job_);
+  EXPECT_EQ(snapshot->pods.front().running_since, snapshot->now);
+  EXPECT_EQ(observer_.Observe(job_)->pods.front().running_since, snapshot->now);
+}
+
 }  // namespace
 }  // namespace ringmaster::controllers
