@@ -86,6 +86,8 @@ void ViewHistory::ObserveRebuild(const job::Rebuild& seen, TimePoint now) {
 // A job may lose a worker before its sidecars were first asked: the first view then follows from
 // the change.
 void ViewHistory::InferBootstrap(const job::Rebuild& change, TimePoint now) {
+  // A sidecar forgets the members of old changes of a large job.
+  if (change.members.empty()) return;
   if (!IsFirst(change.parent) || views_.count(change.parent)) return;
   job::Rebuild bootstrap{.epoch = change.parent, .reason = "Bootstrap"};
   for (const std::string& member : change.members)

@@ -93,6 +93,13 @@ TEST_F(ViewHistoryTest, TheFirstViewFollowsFromAChangeOfIt) {
   EXPECT_EQ(views_.all().at(kFirst + 1).old_size, 2);
 }
 
+TEST_F(ViewHistoryTest, OfAChangeWithoutItsMembersNoFirstViewFollows) {
+  job::Rebuild change = Rebuild(kFirst + 1, {});
+  change.left = {"b"};
+  Hear(change, 0);
+  EXPECT_THAT(views_.all(), SizeIs(1));
+}
+
 TEST_F(ViewHistoryTest, AChangeSettlesWhenStepsContinueAndIsTakenOnce) {
   views_.Observe(Status(kFirst, {{"a", 1}, {"b", 1}}), At(0));
   EXPECT_THAT(views_.TakeSettled(At(399), false), IsEmpty()) << "more may come";

@@ -15,9 +15,9 @@ namespace {
 // A sidecar on this machine answers in under a millisecond; a stopped one must not delay the
 // others.
 constexpr std::chrono::milliseconds kPatience{300};
-// A sidecar keeps a thousand view changes, each with the names of the workers: this is enough for
-// all of them with some 80 workers.
-constexpr std::size_t kMostAnswered = 2 << 20;
+// A status with the view of a job of eight thousand workers and all changes that a sidecar keeps
+// has some 2 MB. More would let a strange pod take much of the memory of who asks.
+constexpr std::size_t kMostAnswered = 4 << 20;
 
 int PortOf(const std::string& address) {
   return std::atoi(address.substr(address.rfind(':') + 1).c_str());

@@ -94,6 +94,25 @@ TEST(Metrics, OfAGpuXidsAreCountedByNumber) {
   EXPECT_NE(text.find("pod=\"digits-worker-0\",slot=\"1\"} 91"), std::string::npos) << text;
 }
 
+TEST(RebuildLog, OfManyNamesItKeepsThoseOfTheNewestChanges) {
+  RebuildLog log;
+  const std::vector<std::string> members(4000, "w"), joined(20, "w");
+  for (uint64_t epoch = 1; epoch <= RebuildLog::kKeep; ++epoch) {
+    log.Add({.epoch = epoch, .members = members, .left = {"w"}, .joined = joined});
+  }
+  size_t whole = 0;
+  for (const job::Rebuild& rebuild : log.all()) {
+    whole += rebuild.members.empty() ? 0 : 1;
+    EXPECT_EQ(rebuild.left.size(), 1u);
+  }
+  EXPECT_EQ(whole, 2u);
+  EXPECT_EQ(log.all().back().members, members);
+  EXPECT_EQ(log.all().front().joined.size(), 10u);
+  // However large the newest change is, it is told as a whole.
+  log.Add({.epoch = 5000, .members = std::vector<std::string>(RebuildLog::kNames + 1, "w")});
+  EXPECT_EQ(log.all().back().members.size(), RebuildLog::kNames + 1);
+}
+
 TEST(RebuildLog, KeepsTheLastThousand) {
   RebuildLog log;
   for (uint64_t epoch = 1; epoch <= RebuildLog::kKeep + 1; ++epoch) log.Add({.epoch = epoch});

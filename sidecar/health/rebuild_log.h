@@ -15,10 +15,14 @@ namespace ringmaster::health {
 class RebuildLog {
  public:
   static constexpr size_t kKeep = 1000;
+  // So many names of workers are kept, those of the newest changes: all changes of a job of
+  // thousands of workers would make /status too long to be read.
+  static constexpr size_t kNames = 10'000;
 
   job::Rebuild& Add(job::Rebuild rebuild) {
     rebuilds_.push_back(std::move(rebuild));
     if (rebuilds_.size() > kKeep) rebuilds_.pop_front();
+    ForgetNames();
     return rebuilds_.back();
   }
   // Null if it is not (or no longer) known.
@@ -42,6 +46,20 @@ class RebuildLog {
   const std::deque<job::Rebuild>& all() const { return rebuilds_; }
 
  private:
+  static constexpr size_t kOfAnOldChange = 10;  // names of those that came, and of those that left
+
+  void ForgetNames() {
+    size_t names = 0;
+    for (auto it = rebuilds_.rbegin(); it != rebuilds_.rend(); ++it) {
+      names += it->members.size() + it->left.size() + it->joined.size();
+      if (names <= kNames || it == rebuilds_.rbegin()) continue;
+      it->members = {};
+      for (auto* some : {&it->left, &it->joined}) {
+        if (some->size() > kOfAnOldChange) some->resize(kOfAnOldChange);
+      }
+    }
+  }
+
   std::deque<job::Rebuild> rebuilds_;
 };
 
