@@ -1,6 +1,7 @@
 #include "collectives/nccl/connect_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "collectives/nccl/nccl_types.h"
 
@@ -30,56 +31,64 @@ std::string VersionText(int version) {
          std::to_string(version % 100);
 }
 
-}  // namespace
-
-Status PlanConnect(std::span<const ConnectFacts> by_rank, ConnectPlan* plan) {
-  *plan = {};
-  const ConnectFacts& first = by_rank.front();
+// Why NCCL can't serve these ranks; empty: it can.
+std::string WhyOnHost(std::span<const ConnectFacts> by_rank) {
+  const auto rank_text = [](size_t rank) { return "rank " + std::to_string(rank); };
   for (size_t rank = 0; rank < by_rank.size(); ++rank) {
-    if (by_rank[rank].version != 0) continue;
-    *plan = {.how = ConnectPlan::How::kHost,
-             .why = "rank " + std::to_string(rank) + " has no NCCL"};
-    return {};
+    if (by_rank[rank].version == 0) return rank_text(rank) + " has no NCCL";
   }
+  const int version = by_rank.front().version;
   for (size_t rank = 1; rank < by_rank.size(); ++rank) {
-    if (by_rank[rank].version / 100 == first.version / 100) continue;
-    return {RM_ERR_INTERNAL, "NCCL is " + VersionText(first.version) + " on rank 0 and " +
-                                 VersionText(by_rank[rank].version) + " on rank " +
-                                 std::to_string(rank) + ": all workers need the same version"};
+    if (by_rank[rank].version == version) continue;
+    return "NCCL is " + VersionText(version) + " on rank 0 and " +
+           VersionText(by_rank[rank].version) + " on " + rank_text(rank) +
+           ", and it connects ranks of the same version only";
   }
   for (size_t rank = 0; rank < by_rank.size(); ++rank) {
     if (by_rank[rank].failed < kMostFailedConnects) continue;
-    *plan = {.how = ConnectPlan::How::kHost,
-             .why = "rank " + std::to_string(rank) + " had no NCCL communicator in " +
-                    std::to_string(by_rank[rank].failed) + " views one after the other"};
-    return {};
+    return rank_text(rank) + " had no NCCL communicator in " +
+           std::to_string(by_rank[rank].failed) + " views one after the other";
   }
-  if (!AllHaveTheSame(by_rank) || !SameOrder(by_rank)) return {};
-  const bool any_revoked =
+  return "";
+}
+
+// The same workers are in the new view. A communicator that was revoked can't be used any more. Nor
+// can one on which one rank has launched what another hasn't (the root of a broadcast may complete
+// it without the others): the next call of the one would meet the last call of the other.
+bool CanBeKept(std::span<const ConnectFacts> by_rank) {
+  return std::all_of(by_rank.begin(), by_rank.end(), [&](const auto& facts) {
+    return facts.revoked == 0 && facts.launched == by_rank.front().launched;
+  });
+}
+
+ConnectPlan PlanShrink(std::span<const ConnectFacts> by_rank) {
+  ConnectPlan plan{.how = ConnectPlan::How::kShrink};
+  plan.revoke =
       std::any_of(by_rank.begin(), by_rank.end(), [](const auto& f) { return f.revoked != 0; });
-  if (by_rank.size() == static_cast<size_t>(first.size)) {
-    // The same workers are in the new view. A communicator that was revoked can't be used any more.
-    // Nor can one on which one rank has launched what another hasn't (the root of a broadcast may
-    // complete it without the others): the next call of the one would meet the last call of the
-    // other.
-    const bool level = std::all_of(by_rank.begin(), by_rank.end(), [&](const auto& facts) {
-      return facts.launched == first.launched;
-    });
-    if (!any_revoked && level) plan->how = ConnectPlan::How::kKeep;
-    return {};
-  }
-  if (first.version < kFirstShrink) return {};
-  plan->how = ConnectPlan::How::kShrink;
-  plan->revoke = any_revoked;
   // Nothing runs on a communicator that was revoked, nor on one that no fault has come upon.
-  plan->abort = !any_revoked && std::any_of(by_rank.begin(), by_rank.end(),
-                                            [](const auto& f) { return f.faults != 0; });
-  for (int rank = 0; rank < first.size; ++rank) {
+  plan.abort = !plan.revoke && std::any_of(by_rank.begin(), by_rank.end(),
+                                           [](const auto& f) { return f.faults != 0; });
+  for (int rank = 0; rank < by_rank.front().size; ++rank) {
     const bool here = std::any_of(by_rank.begin(), by_rank.end(),
                                   [&](const auto& facts) { return facts.rank == rank; });
-    if (!here) plan->excluded.push_back(rank);
+    if (!here) plan.excluded.push_back(rank);
   }
-  return {};
+  return plan;
+}
+
+}  // namespace
+
+ConnectPlan PlanConnect(std::span<const ConnectFacts> by_rank) {
+  if (std::string why = WhyOnHost(by_rank); !why.empty()) {
+    return {.how = ConnectPlan::How::kHost, .why = std::move(why)};
+  }
+  if (!AllHaveTheSame(by_rank) || !SameOrder(by_rank)) return {};
+  const ConnectFacts& first = by_rank.front();
+  if (by_rank.size() == static_cast<size_t>(first.size)) {
+    return {.how = CanBeKept(by_rank) ? ConnectPlan::How::kKeep : ConnectPlan::How::kInit};
+  }
+  if (first.version < kFirstShrink) return {};
+  return PlanShrink(by_rank);
 }
 
 uint64_t OriginOf(std::span<const char> id) {

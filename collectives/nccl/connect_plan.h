@@ -48,9 +48,8 @@ struct ConnectPlan {
   bool operator==(const ConnectPlan&) const = default;
 };
 
-// Decides from the facts of all ranks, by rank. RM_ERR_INTERNAL: their versions of NCCL don't fit
-// each other.
-Status PlanConnect(std::span<const ConnectFacts> by_rank, ConnectPlan* plan);
+// Decides from the facts of all ranks, by rank.
+ConnectPlan PlanConnect(std::span<const ConnectFacts> by_rank);
 
 // The origin of a communicator that was made with this id, and of one that was shrunk.
 uint64_t OriginOf(std::span<const char> id);

@@ -67,7 +67,7 @@ Status NcclGroup::Exchange(Communicator* host, int* failed, ConnectPlan* plan) {
   std::vector<ConnectFacts> by_rank(static_cast<size_t>(host->size()));
   const std::vector<size_t> bytes(by_rank.size(), sizeof(ConnectFacts));
   if (Status s = host->Allgatherv(&mine, by_rank.data(), bytes); !s.ok()) return s;
-  if (Status s = PlanConnect(by_rank, plan); !s.ok()) return s;
+  *plan = PlanConnect(by_rank);
   if (plan->how == ConnectPlan::How::kHost) return {};
   // The first rank whose attempt fails ends the view for all, another one each time. Counted by
   // each for itself it would take a view for every rank until one of them has failed too often.
