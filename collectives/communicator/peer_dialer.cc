@@ -18,6 +18,15 @@ namespace {
 
 constexpr auto kUnprovenPause = std::chrono::milliseconds(100);
 
+std::string WhyUnproven(const transport::DialerHandshake& handshake) {
+  const auto version = handshake.other_version();
+  if (!version) return "it does not prove that it holds the ring's key of this job";
+  return "it says that it speaks version " + std::to_string(*version) +
+         " of the ring's protocol, and this library speaks version " +
+         std::to_string(transport::kKeyedWireVersion) +
+         ": all pods need libraries that speak the same";
+}
+
 }  // namespace
 
 PeerDialer::PeerDialer(const Parts& parts, int rank)
@@ -109,7 +118,7 @@ Status PeerDialer::ReadChallenge() {
     case transport::DialerHandshake::Result::kUnproven:
       // Nothing that this listener says is believed. Nor is it taken as a sign that the peer is
       // dead: the sidecars find that out.
-      TryAgain("it does not prove that it holds the ring's key of this job", kUnprovenPause);
+      TryAgain(WhyUnproven(*handshake_), kUnprovenPause);
       return Status();
     case transport::DialerHandshake::Result::kProven:
       break;

@@ -1,5 +1,6 @@
 #include "collectives/transport/handshake.h"
 
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -76,6 +77,15 @@ DialerHandshake::Result DialerHandshake::ReadChallenge(int fd) {
   return proven ? Result::kProven : Result::kUnproven;
 }
 
+std::optional<uint64_t> DialerHandshake::other_version() const {
+  static_assert(offsetof(HelloReply, kind) == offsetof(Challenge, kind) &&
+                offsetof(HelloReply, epoch) == offsetof(Challenge, epoch));
+  const bool told = got_ == sizeof(HelloReply) && challenge_.magic == kMagic &&
+                    challenge_.kind == ReplyKind::kWrongVersion;
+  if (!told || challenge_.epoch == kWireVersion) return {};
+  return challenge_.epoch;
+}
+
 bool DialerHandshake::SendProof(int fd, int arena_fd) {
   const Proof proof =
       credentials_.key.Prove(Transcript(End::kDialer, hello_, request_, challenge_, where_));
@@ -141,8 +151,12 @@ ListenerHandshake::Result ListenerHandshake::Read(int fd, const Answerer& answer
 ListenerHandshake::Result ListenerHandshake::OnHello(int fd, const Answerer& answerer) {
   if (hello_.magic != kMagic) return Result::kEnded;
   if (credentials_.key.present()) {
-    if (hello_.version != kKeyedWireVersion) {
+    if (hello_.version == kWireVersion) {
       Reply(fd, ReplyKind::kNoProof, 0);
+      return Result::kEnded;
+    }
+    if (hello_.version != kKeyedWireVersion) {
+      Reply(fd, ReplyKind::kWrongVersion, kKeyedWireVersion);
       return Result::kEnded;
     }
     stage_ = Stage::kRequest;

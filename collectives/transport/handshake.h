@@ -36,6 +36,9 @@ class DialerHandshake {
   // kUnproven: the listener doesn't hold the key. kProven: it does, and its answer is kind().
   enum class Result { kAgain, kClosed, kUnproven, kProven };
   Result ReadChallenge(int fd);
+  // After kUnproven: the version that the listener says it speaks instead of ours, for the error's
+  // text. Anybody could say so. No value: it says none, or that of listeners without a key.
+  std::optional<uint64_t> other_version() const;
   ReplyKind kind() const { return challenge_.kind; }
   uint64_t epoch() const { return challenge_.epoch; }
   // This process wants encryption, and the listener's version is too old for it.

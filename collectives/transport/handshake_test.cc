@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -150,6 +151,43 @@ TEST(Handshake, AStrangersHelloWithTheRightJobAndEpochIsRefused) {
   std::memcpy(&reply, answer->data(), sizeof(reply));
   EXPECT_EQ(reply.kind, ReplyKind::kNoProof);
   ExpectOnlyAMemberComes(*endpoint);
+}
+
+// What a later version of the library would meet, and what this one says of it.
+TEST(Handshake, AnotherVersionOfTheProtocolIsTold) {
+  auto endpoint = EndpointWith(kKey);
+  Caller later(endpoint->Address().tcp);
+  Hello hello = HelloOf(kEpoch);
+  hello.version = kKeyedWireVersion + 1;
+  later.Send(&hello, sizeof(hello));
+  const auto answer = later.UntilClosed();
+  ASSERT_TRUE(answer.has_value());
+  ASSERT_EQ(answer->size(), sizeof(HelloReply));
+  HelloReply reply;
+  std::memcpy(&reply, answer->data(), sizeof(reply));
+  EXPECT_EQ(reply.kind, ReplyKind::kWrongVersion);
+  EXPECT_EQ(reply.epoch, kKeyedWireVersion);
+
+  for (const uint32_t said : {kKeyedWireVersion + 1, kWireVersion}) {
+    DialerHandshake handshake(CredentialsOf(kKey), HelloOf(kEpoch), 0, "somewhere");
+    int pair[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    const UniqueFd dialer(pair[0]);
+    UniqueFd listener(pair[1]);
+    ASSERT_TRUE(handshake.SendHello(dialer.get(), -1));
+    char heard[sizeof(Hello) + sizeof(KeyRequest)];
+    ASSERT_EQ(read(listener.get(), heard, sizeof(heard)), static_cast<ssize_t>(sizeof(heard)));
+    HelloReply refusal;
+    refusal.kind = ReplyKind::kWrongVersion;
+    refusal.epoch = said;
+    ASSERT_EQ(write(listener.get(), &refusal, sizeof(refusal)),
+              static_cast<ssize_t>(sizeof(refusal)));
+    listener = UniqueFd();
+    EXPECT_EQ(handshake.ReadChallenge(dialer.get()), DialerHandshake::Result::kUnproven);
+    const auto other = handshake.other_version();
+    EXPECT_EQ(other.has_value(), said != kWireVersion);
+    if (other) EXPECT_EQ(*other, said);
+  }
 }
 
 TEST(Handshake, AWrongKeyIsSeenByBothEnds) {
