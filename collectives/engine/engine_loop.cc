@@ -233,7 +233,7 @@ void EngineLoop::FinishShutdown(bool handed_over) {
 void EngineLoop::EndStep(bool armed) {
   gate_.Reach(asked_.pending().Take(kStepEndName));
   trace_.StepEnds(gate_.step());
-  // In a recovery Enter() opens the gate: the fault has cancelled the planned change.
+  // In a recovery it is Enter() that opens the gate, or leaves it closed.
   if (!connection_.active()) return;
   if (!armed) return gate_.Open();
   options_.Reach(FaultPoint::kAtBoundary, gate_.step());
@@ -281,9 +281,16 @@ void EngineLoop::Install(WorkerView view, Clock::time_point since) {
 // rank with a valid, longer prefix of the sequence of operations, so that a recovery which a death
 // interrupts can simply begin again in the next view.
 Status EngineLoop::Recover(RecoveryPlan* plan) {
-  const Holding mine{
-      participation_.has_state(), gate_.waits(),    pipeline_.next_number(), gate_.step(),
-      pipeline_.Holdings(),       pipeline_.sets(), options_.fusion_bytes,   gate_.ranks().epoch};
+  gate_.Obey(inbox_->TakeArmed());  // the sidecar's order may have come behind the view
+  const Holding mine{participation_.has_state(),
+                     gate_.waits(),
+                     pipeline_.next_number(),
+                     gate_.step(),
+                     pipeline_.Holdings(),
+                     pipeline_.sets(),
+                     options_.fusion_bytes,
+                     gate_.ranks().epoch,
+                     gate_.armed() && participation_.entered()};
   std::vector<Holding> by_rank;
   if (Status s = ExchangeHoldings(connection_.communicator(), mine, &by_rank); !s.ok()) return s;
   trace_.ViewBegins(connection_.view());
@@ -345,8 +352,11 @@ void EngineLoop::Enter(const RecoveryPlan& plan) {
   participation_.TakeBack();
   inbox_->Resume();
   if (inbox_->refusals().rests()) rebuild_.Rest(Clock::now());
-  // Below minReplicas the view doesn't train: if all ranks stand at a boundary they stay there.
-  if (!connection_.view().train && plan.all_at_boundary) return gate_.Tell();
+  // If all ranks stand at a boundary they stay there where the view doesn't train, because it is
+  // below minReplicas, and where a planned change is to happen in it. A change that was planned in
+  // the view before is cancelled by the fault.
+  const bool stays = !connection_.view().train || plan.all_armed;
+  if (plan.all_at_boundary && stays) return gate_.Tell();
   if (plan.ranks_follow_views) gate_.Rename();
   gate_.Open(plan.names_ranks >= 0);  // before the user that waits to be let in goes on
   participation_.Enter();

@@ -70,6 +70,11 @@ Messages Inbox::Take() {
   return std::exchange(messages_, {});
 }
 
+std::map<uint64_t, bool> Inbox::TakeArmed() {
+  sync::MutexLock lock(&mu_);
+  return std::exchange(messages_.armed, {});
+}
+
 Messages Inbox::Wait(std::optional<Clock::time_point> until) {
   sync::MutexLock lock(&mu_);
   while (messages_.empty()) {

@@ -59,6 +59,8 @@ class Inbox {
 
   // What has been posted since the last call; may be nothing.
   Messages Take();
+  // Takes only the orders about planned changes.
+  std::map<uint64_t, bool> TakeArmed();
   // Waits for a message, but not longer than `until` if that is given.
   Messages Wait(std::optional<Clock::time_point> until);
 

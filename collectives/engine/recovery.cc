@@ -25,7 +25,9 @@ std::vector<std::byte> WriteHolding(const Holding& holding) {
       for (size_t rows : part.rows_by_rank) out.Put(static_cast<uint64_t>(rows));
     }
   }
-  if (holding.ranks_epoch) out.Put(*holding.ranks_epoch);
+  if (!holding.ranks_epoch) return out.bytes();
+  out.Put(*holding.ranks_epoch);
+  out.Put(static_cast<uint8_t>(holding.armed));
   return out.bytes();
 }
 
@@ -65,6 +67,7 @@ bool ReadHolding(std::span<const std::byte> bytes, Holding* holding) {
     holding->results.push_back(std::move(result));
   }
   if (in.ok() && !in.at_end()) holding->ranks_epoch = in.Get<uint64_t>();
+  if (in.ok() && !in.at_end()) holding->armed = in.Get<uint8_t>() != 0;
   return in.ok();
 }
 
@@ -176,6 +179,8 @@ Status PlanRecovery(const std::vector<Holding>& by_rank, RecoveryPlan* plan) {
   plan->ranks_follow_views =
       std::any_of(by_rank.begin(), by_rank.end(), [](const Holding& h) { return !h.ranks_epoch; });
   if (!plan->ranks_follow_views) plan->names_ranks = NamesRanks(by_rank, plan->step);
+  plan->all_armed = std::all_of(by_rank.begin(), by_rank.end(),
+                                [](const Holding& holding) { return holding.armed; });
   plan->all_at_boundary = true;
   for (const Holding& holding : by_rank) {
     if (!holding.has_state || holding.at_boundary) continue;

@@ -37,6 +37,9 @@ struct Holding {
   uint64_t fusion_bytes = 0;  // up to this size the rank would pack tensors together
   // Of the rank's StepRanks. A library of an earlier version says none.
   std::optional<uint64_t> ranks_epoch;
+  // The rank's user has been let in, and a planned change happens at the next boundary of the new
+  // view. A library of an earlier version doesn't say so.
+  bool armed = false;
 };
 
 std::vector<std::byte> WriteHolding(const Holding& holding);
@@ -65,6 +68,7 @@ struct RecoveryPlan {
   int donor = 0;                 // the lowest rank with state
   std::vector<int> joiners;      // ranks that need state
   bool all_at_boundary = false;  // after the handovers
+  bool all_armed = false;
   // The lowest value of all ranks: they must pack the same way, even if their environments differ.
   uint64_t fusion_bytes = 0;
   // The lowest rank that has begun the step that others still wait to begin, or that has executed

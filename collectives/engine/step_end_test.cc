@@ -206,6 +206,49 @@ TEST(BoundaryTest, NothingOfADroppedWorkerCompletesUntilItIsLetInAgainWithTheOth
   });
 }
 
+// All pods leave, and one has gone before the others heard that the step had ended: they leave
+// after the same step.
+TEST(BoundaryTest, WhereAChangeIsPlannedInTheNewViewTheRanksStayAtTheirBoundary) {
+  for (const bool all_armed : {true, false}) {
+    TestWorld world(3);
+    const uint64_t epoch = world.Install({0, 1, 2});
+    world.Enter({0, 1, 2});
+    for (int id : {0, 1, 2}) world.workers[id]->engine->PostArmed(epoch, true);
+    std::atomic<int> let_go = 0;
+    std::thread users([&] {
+      OnEach(&world, {0, 1, 2}, [&](TestWorker& w) {
+        StepResult result;
+        Status ended;
+        do {  // the ranks are armed at different moments
+          ended = w.engine->StepEnd(&result);
+        } while (ended.ok() && result.epoch == epoch);
+        EXPECT_EQ(ended.ok(), w.id != 2);
+        if (w.id != 2) ++let_go;
+      });
+    });
+    world.Await([&] {
+      return std::all_of(world.workers.begin(), world.workers.end(),
+                         [&](const auto& worker) { return worker->boundary == epoch; });
+    });
+    const uint64_t step = world.workers[0]->engine->info().step;
+    world.workers[2]->engine->PostEnd({RM_ERR_INTERNAL, "killed"});
+    world.Stop({0, 1});
+    const uint64_t next = world.next_epoch;
+    world.workers[0]->engine->PostArmed(next, true);
+    if (all_armed) world.workers[1]->engine->PostArmed(next, true);
+    ASSERT_EQ(world.Install({0, 1}, "PodLost"), next);
+    if (all_armed) {
+      world.Await(
+          [&] { return world.workers[0]->boundary == next && world.workers[1]->boundary == next; });
+      EXPECT_EQ(let_go, 0);
+      for (int id : {0, 1}) world.workers[id]->engine->PostArmed(next, false);
+    }
+    users.join();
+    EXPECT_EQ(let_go, 2);
+    for (int id : {0, 1}) EXPECT_EQ(world.workers[id]->engine->info().step, step);
+  }
+}
+
 // The engine's thread has read that this worker was dropped, and the view in which it is let in
 // again. The user's thread, which can't know that, asks for an operation before the engine's thread
 // has acted on it.

@@ -27,11 +27,11 @@ class StepGate {
   uint64_t step() const { return boundary_.step(); }
   // This rank stands here, or its user has not been let in yet.
   bool waits() const { return boundary_.standing() || !info_->entered; }
+  // A planned change happens at the next boundary of this view.
+  bool armed() const { return boundary_.armed(connection_->view().epoch); }
   // The next boundary is the last one in this view: a planned change happens there, or the job is
   // below minReplicas, so that the view doesn't train.
-  bool closes() const {
-    return boundary_.armed(connection_->view().epoch) || !connection_->view().train;
-  }
+  bool closes() const { return armed() || !connection_->view().train; }
 
   // Takes the newest orders of the sidecar, by the view's epoch: whether a planned change happens
   // at that view's next boundary.
