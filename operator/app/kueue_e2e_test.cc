@@ -16,6 +16,7 @@ namespace {
 
 using kube::Json;
 using testing::HasSubstr;
+using testing::SizeIs;
 
 constexpr char kPool[] = "example.com/pool";
 constexpr char kWorkload[] = "horovodjob-train";
@@ -146,12 +147,8 @@ TEST_F(KueueE2e, AJobWaitsForItsQueueAndTrainsWithWhatIsAdmittedAndLeavesWhenItI
   kueue_->SetQuota(0);
   kueue_->Evict(kWorkload, "Preempted", "Preempted to accommodate a higher priority Workload");
   ASSERT_TRUE(WaitsSaying("WaitingForQueue", "insufficient unused quota"));
-  EXPECT_TRUE(Pods().empty());
-  // The others may end one step more in each view that is made between the first leaving and theirs
-  // (docs/disruptions.md).
-  const std::set<int> last = LastSteps();
-  ASSERT_FALSE(last.empty());
-  EXPECT_LE(*last.rbegin() - *last.begin(), 2) << "they left together";
+  EXPECT_TRUE(Until([&] { return Pods().empty(); }));
+  EXPECT_THAT(LastSteps(), SizeIs(1)) << "they left at the same step";
   EXPECT_EQ(ConditionOf("QuotaReserved"), "False Pending");
   EXPECT_EQ(ConditionOf("Admitted"), "False NoReservation");
   EXPECT_EQ(ConditionOf("Requeued"), "True Preempted");
