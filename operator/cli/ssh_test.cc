@@ -19,6 +19,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kPatience{30};
@@ -48,6 +49,25 @@ TEST(SshTest, QuotedIsOneWordWhateverIsInIt) {
   const auto answer = Do({"sh", "-c", "printf %s " + Quoted(text)}, "", kPatience);
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->out, text);
+}
+
+// csh takes a `!` for its history, but behind a backslash, and ends what is quoted with the line.
+// fish takes backslashes within quotes for its own.
+TEST(SshTest, LoginShellsOfAnyKindHandTheScriptOn) {
+  const std::string path = "/a!b\\c'd";
+  for (const std::string& script : {InstallScript(path), "echo " + Quoted(path)}) {
+    const std::string line = SshWords({}, "b", script).back();
+    EXPECT_THAT(line, Not(HasSubstr("\n")));
+    bool within = false;
+    for (size_t at = 0; at < line.size(); ++at) {
+      if (line[at] == '\'') within = !within;
+      EXPECT_FALSE(within && (line[at] == '!' || line[at] == '\\')) << line.substr(at);
+      if (!within && line[at] == '\\') ++at;  // with what it keeps from the shell
+    }
+    const auto handed = Do({"sh", "-c", "exec printf %s " + Quoted(script)}, "", kPatience);
+    ASSERT_TRUE(handed);
+    EXPECT_EQ(handed->out, script);
+  }
 }
 
 TEST(SshTest, WhatDoesNotEndIsEnded) {
