@@ -29,7 +29,9 @@ Outcome<Place> Run(const fs::path& run_dir, std::string note = "") {
     return Fail(ExitCode::kUsage,
                 fmt::format("no run is alive in {}: there is no such directory", run_dir.string()));
   if (auto own = CheckOwn(run_dir); !own) return Fail(ExitCode::kUsage, own.error().message);
-  if (!IsAlive(run_dir))
+  const auto alive = AskAlive(run_dir);
+  if (!alive) return Fail(ExitCode::kUsage, alive.error().message);
+  if (!*alive)
     return Fail(ExitCode::kUsage, fmt::format("no run is alive in {}", run_dir.string()));
   return Place{run_dir, {run_dir / "kubeconfig"}, std::move(note)};
 }
@@ -53,7 +55,7 @@ std::string NoteOnCluster(const fs::path& run_dir, const Surroundings& around) {
 
 Outcome<std::optional<Place>> LivingRun(const Surroundings& around, Purpose purpose) {
   const RunPaths& paths = around.paths;
-  if (!paths.run_dir.empty() && IsAlive(paths.run_dir)) {
+  if (!paths.run_dir.empty() && !HasEnded(paths.run_dir)) {
     auto place = Run(paths.run_dir, NoteOnCluster(paths.run_dir, around));
     if (!place) return tl::unexpected(place.error());
     return std::optional(std::move(*place));

@@ -35,15 +35,20 @@ std::string ReadAll(int fd) {
   }
 }
 
-// Closes the standard streams, because ssh ends only when no process holds its streams.
-void LetGoOfStreams() {
+// Closes all but `report`, whose new descriptor it returns: ssh ends only when no process holds its
+// streams, and the shell that was this process before may have left copies of them, as csh does.
+int LetGoOfStreams(int report) {
+  constexpr int kReport = 3;
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (int fd = 0; fd < 3; ++fd) dup2(null, fd);
+  for (int fd = 0; fd < kReport; ++fd) dup2(null, fd);
+  if (report != kReport && dup3(report, kReport, O_CLOEXEC) < 0) return report;
+  close_range(kReport + 1, ~0U, 0);
+  return kReport;
 }
 
 [[noreturn]] void RunInChild(int report, const std::function<Outcome<void>(const SayReady&)>& run) {
   setsid();
-  LetGoOfStreams();
+  report = LetGoOfStreams(report);
   const auto ready = [&report](const std::string& text) {
     WriteAll(report, kReady + text);
     close(report);

@@ -102,7 +102,7 @@ Outcome<void> Watch(const inspection::Connection& to, const Surroundings& around
                           [&](const Json& job, bool gone) {
                             inbox.Post([&, job, gone] { watcher.OnJob(job, gone); });
                           });
-  while (to.run_dir.empty() || IsAlive(to.run_dir))
+  while (to.run_dir.empty() || !HasEnded(to.run_dir))
     inbox.RunUntil(std::chrono::steady_clock::now() + kLook);
   return {};
 }

@@ -8,6 +8,7 @@
 
 #include "operator/api/labels.h"
 #include "operator/cli/host_scaling.h"
+#include "operator/cli/run_address.h"
 #include "operator/cli/run_nodes.h"
 
 namespace ringmaster::cli {
@@ -64,7 +65,7 @@ void HostFollower::Stop() {
 
 Outcome<std::string> HostFollower::AwaitAddress() {
   if (!options_.machine.address.empty()) {
-    if (auto own = ChooseAddress(options_.machine.address, {}); !own) return own;
+    if (auto own = ChooseAddress(options_.machine.address, {}, IsOwnAddress); !own) return own;
   }
   return awaited_.AwaitAddress(stop_.get_token());
 }
@@ -177,13 +178,12 @@ Outcome<void> HostFollower::Take(const HostTable::Step& step,
 void HostFollower::FindAddress() {
   if (!awaited_.address().empty()) return;
   const std::vector<Machine*> looked = table_.Looked();
-  const bool alone =
-      std::all_of(looked.begin(), looked.end(), [](const Machine* m) { return m->here; });
+  const bool alone = AllHere(looked);
   if (looked.empty() || (alone && table_.IsLooking())) return;
   const std::string wanted = !options_.machine.address.empty() ? options_.machine.address
                              : alone                           ? OwnAddress()
                                                                : "";
-  const auto address = ChooseAddress(wanted, looked);
+  const auto address = ChooseAddress(wanted, looked, IsOwnAddress);
   if (address) return awaited_.SetAddress(*address);
   for (const Machine* machine : looked)
     table_.Fail(machine->host.name, address.error().message, Clock::now());

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "operator/cli/run_address.h"
+
 namespace ringmaster::cli {
 namespace {
 
@@ -52,7 +54,10 @@ std::vector<HostTable::Step> HostTable::NextSteps(bool can_join, const std::stri
       steps.push_back({.kind = Step::Kind::kLook, .host = host, .index = next_index_++});
     } else if (entry.stage == Stage::kLooked && can_join) {
       entry.machine.pods = host.slots;
-      if (entry.machine.here) entry.machine.address = address;
+      if (const auto given = GiveAddress(address, &entry.machine); !given) {
+        Fail(host.name, given.error().message, now);
+        continue;
+      }
       if (!entry.machine.has_programs) messages_.push_back("bringing the programs to " + host.name);
       entry.stage = Stage::kJoining;
       steps.push_back({.kind = Step::Kind::kJoin, .host = host, .machine = entry.machine});

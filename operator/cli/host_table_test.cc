@@ -194,5 +194,19 @@ TEST_F(HostTableTest, ANodeOfAnAttemptThatFailedIsDeleted) {
   EXPECT_THAT(Tend(), ElementsAre(NodeWrite{"other", NodeWrite::Kind::kDelete}));
 }
 
+TEST_F(HostTableTest, AHostThatOthersCannotReachFailsAndThisMachineHasTheAddressOfTheRun) {
+  table_.SetNamed({{"me@a", 1}, {"b", 1}});
+  Next();
+  for (const char* host : {"me@a", "b"}) {
+    Machine machine = MachineOf(steps_.at(host).host, 1, steps_.at(host).index);
+    machine.address = "127.0.1.1";
+    machine.same_network = host != std::string("b");
+    table_.Finish(host, std::move(machine), {}, now_);
+  }
+  EXPECT_THAT(Next(), ElementsAre(Pair("me@a", Kind::kJoin)));
+  EXPECT_EQ(steps_.at("me@a").machine.address, "10.0.0.1");
+  EXPECT_THAT(table_.Troubles(), ElementsAre(Pair("b", HasSubstr("loopback"))));
+}
+
 }  // namespace
 }  // namespace ringmaster::cli

@@ -233,7 +233,7 @@ class JobFollower {
     while (true) {
       const auto now = std::chrono::steady_clock::now();
       inbox_.RunUntil(now + kLook);
-      if (!to_.run_dir.empty() && !IsAlive(to_.run_dir)) job_ended_ = true;
+      if (!to_.run_dir.empty() && HasEnded(to_.run_dir)) job_ended_ = true;
       if (!job_ended_) {
         end = kNever;  // the job was started again
         continue;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <sstream>
 
@@ -24,7 +25,7 @@ constexpr std::chrono::seconds kStartTime{60};
 
 // An interface of this machine has the address. Binding a socket to it would not prove that: with
 // net.ipv4.ip_nonlocal_bind every address can be bound.
-bool IsOwnAddress(in_addr address) {
+bool HasAddress(in_addr address) {
   if (ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET) return true;
   ifaddrs* first = nullptr;
   if (getifaddrs(&first) != 0) return false;
@@ -37,11 +38,6 @@ bool IsOwnAddress(in_addr address) {
   return false;
 }
 
-bool IsOwnAddress(const std::string& text) {
-  in_addr address{};
-  return inet_pton(AF_INET, text.c_str(), &address) == 1 && IsOwnAddress(address);
-}
-
 std::string HostName() {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
@@ -52,6 +48,21 @@ std::string KindOfThisMachine() {
   utsname name{};
   uname(&name);
   return std::string(name.sysname) + "/" + name.machine;
+}
+
+// Identifies the network whose loopback addresses are those of this process: the start of the
+// kernel, and the network namespace, because a container is no other machine to the kernel. Empty:
+// it isn't known.
+constexpr const char* kNetworkCommand =
+    "b=$(cat /proc/sys/kernel/random/boot_id) && n=$(readlink /proc/self/ns/net) && echo "
+    "ringmaster-network \"$b $n\"";
+
+std::string OwnNetwork() {
+  std::error_code error;
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  const fs::path network = fs::read_symlink("/proc/self/ns/net", error);
+  return boot.empty() || error ? "" : boot + " " + network.string();
 }
 
 // What follows the last line of `text` that begins with `mark` and a space, because a shell's start
@@ -82,11 +93,16 @@ std::string LookScript(const std::string& key, const fs::path& work_dir) {
       "echo ringmaster-from \"$SSH_CONNECTION\"; echo ringmaster-machine \"$(uname -s)/$(uname "
       "-m)\"; d=\"${{XDG_CACHE_HOME:-$HOME/.cache}}/ringmaster/{}\"; echo ringmaster-programs "
       "\"$d\"; [ -x \"$d/bin/ringmaster\" ] && echo ringmaster-has programs; cd {} && echo "
-      "ringmaster-has directory; exit 0",
-      key, Quoted(work_dir.string()));
+      "ringmaster-has directory; {}; exit 0",
+      key, Quoted(work_dir.string()), kNetworkCommand);
 }
 
 }  // namespace
+
+bool IsOwnAddress(const std::string& text) {
+  in_addr address{};
+  return inet_pton(AF_INET, text.c_str(), &address) == 1 && HasAddress(address);
+}
 
 bool IsThisMachine(const std::string& host) {
   const std::string own = HostName();
@@ -98,7 +114,7 @@ bool IsThisMachine(const std::string& host) {
   if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return false;
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    if (!IsOwnAddress(reinterpret_cast<const sockaddr_in*>(one->ai_addr)->sin_addr)) return false;
+    if (!HasAddress(reinterpret_cast<const sockaddr_in*>(one->ai_addr)->sin_addr)) return false;
   }
   return true;
 }
@@ -206,6 +222,8 @@ Outcome<void> MachineSetup::Look(Machine* machine) {
   std::istringstream connection(After(answer->out, "ringmaster-from"));
   std::string port;
   connection >> machine->seen_from >> port >> machine->address;
+  const std::string network = After(answer->out, "ringmaster-network");
+  machine->same_network = !network.empty() && network == OwnNetwork();
   machine->programs = After(answer->out, "ringmaster-programs");
   machine->has_programs = answer->out.find("ringmaster-has programs\n") != std::string::npos;
   return {};
@@ -222,28 +240,6 @@ Outcome<void> MachineSetup::Install(Machine* machine) {
   return Lacks(fmt::format("the programs, brought to {}, don't run there: {}",
                            machine->programs.string(),
                            Words(answer->error, fmt::format("exit status {}", answer->code))));
-}
-
-Outcome<std::string> ChooseAddress(const std::string& wanted,
-                                   const std::vector<Machine*>& machines) {
-  std::string address = wanted;
-  for (const Machine* machine : machines)
-    if (address.empty() && !machine->here) address = machine->seen_from;
-  const bool alone = std::all_of(machines.begin(), machines.end(),
-                                 [](const Machine* machine) { return machine->here; });
-  if (address.empty() && alone) address = "127.0.0.1";
-  if (IsOwnAddress(address)) {
-    for (Machine* machine : machines)
-      if (machine->here) machine->address = address;
-    return address;
-  }
-  if (!wanted.empty())
-    return Fail(ExitCode::kUsage,
-                fmt::format("--address {} is no IPv4 address of this machine", wanted));
-  return Lacks(
-      fmt::format("the first host sees this machine as \"{}\", which is none of its "
-                  "addresses: name the one by which the hosts reach it with --address",
-                  address));
 }
 
 Outcome<SshAnswer> MachineSetup::AskForNode(const Machine& machine, const std::string& more,

@@ -36,6 +36,7 @@ struct Machine {
   std::string node;                // name of its node
   int pods = 0;                    // the most pods at a time
   bool here = false;               // it is this machine: no ssh
+  bool same_network = false;       // ssh leads to this machine, under another name or user
   std::string address;             // address of the machine for the others
   std::string seen_from;           // this machine's address as the other sees it
   std::filesystem::path programs;  // the folder that contains bin/
@@ -87,15 +88,12 @@ class MachineSetup {
   std::optional<Programs> programs_ GUARDED_BY(mu_);
 };
 
-// Chooses the address by which the other machines reach this one: `wanted`, if it is an address of
-// this machine; else the one that the first inspected machine of `machines` sees. Those of
-// `machines` that are this machine get it as their own address.
-Outcome<std::string> ChooseAddress(const std::string& wanted,
-                                   const std::vector<Machine*>& machines);
-
 // An address of this machine by which others may reach it: that of the default route, else of any
 // interface; 127.0.0.1 if there is none.
 std::string OwnAddress();
+
+// An IPv4 address of one of this machine's interfaces, or of the loopback network.
+bool IsOwnAddress(const std::string& text);
 
 // `host` is localhost, the machine's own name, or a name of one of its addresses.
 bool IsThisMachine(const std::string& host);

@@ -5,6 +5,8 @@
 #include <thread>
 #include <utility>
 
+#include "operator/cli/run_address.h"
+
 namespace ringmaster::cli {
 
 Machines::Machines(const MachineOptions& options, const std::vector<Host>& hosts,
@@ -42,9 +44,11 @@ Outcome<void> Machines::Prepare(const std::function<void(const std::string&)>& s
     return looked;
   std::vector<Machine*> all;
   for (Machine& machine : machines_) all.push_back(&machine);
-  const auto address = ChooseAddress(wanted_address_, all);
+  const auto address = ChooseAddress(wanted_address_, all, IsOwnAddress);
   if (!address) return tl::unexpected(address.error());
   address_ = *address;
+  if (auto given = OnEach([&](Machine* machine) { return GiveAddress(address_, machine); }); !given)
+    return given;
   std::string lacking;
   for (const Machine& machine : machines_)
     if (!machine.has_programs) lacking += (lacking.empty() ? "" : ", ") + machine.host.name;

@@ -114,12 +114,12 @@ Outcome<void> WriteArchive(const std::vector<ProgramFile>& files, const fs::path
 // with, so it is replaced.
 std::string InstallScript(const fs::path& programs) {
   return fmt::format(
-      "umask 077; d={}; mkdir -p {} && t=$(mktemp -d \"$d.XXXXXX\") || exit 1\n"
-      "trap 'rm -rf \"$t\" \"$t.old\"' EXIT; trap 'exit 1' HUP INT TERM\n"
-      "tar -xf - -C \"$t\" || exit 1\n"
-      "if ! mv -T \"$t\" \"$d\" 2>/dev/null && ! [ -x \"$d/bin/ringmaster\" ]; then\n"
-      "  mv -T \"$d\" \"$t.old\"; mv -T \"$t\" \"$d\"\n"
-      "fi\n"
+      "umask 077; d={}; mkdir -p {} && t=$(mktemp -d \"$d.XXXXXX\") || exit 1; "
+      "trap 'rm -rf \"$t\" \"$t.old\"' EXIT; trap 'exit 1' HUP INT TERM; "
+      "tar -xf - -C \"$t\" || exit 1; "
+      "if ! mv -T \"$t\" \"$d\" 2>/dev/null && ! [ -x \"$d/bin/ringmaster\" ]; then "
+      "mv -T \"$d\" \"$t.old\"; mv -T \"$t\" \"$d\"; "
+      "fi; "
       "\"$d/bin/ringmaster\" version",
       Quoted(programs.string()), Quoted(programs.parent_path().string()));
 }

@@ -56,6 +56,15 @@ tl::unexpected<Failure> NotOwn(const fs::path& dir, const std::string& what) {
                           dir.string(), what, geteuid()));
 }
 
+// Some network file systems have no locks.
+tl::unexpected<Failure> NotLocked(const fs::path& dir, int error) {
+  return Fail(ExitCode::kMachineLacks,
+              fmt::format("run directory {} can't be locked: {}. Without a lock nobody knows "
+                          "whether a run is alive there: name a directory on a local file system "
+                          "with --run-dir or $RINGMASTER_RUNS",
+                          dir.string(), std::strerror(error)));
+}
+
 std::string WhyNotOwn(const struct stat& info) {
   if (!S_ISDIR(info.st_mode)) return "is no directory";
   if (info.st_uid != geteuid()) return fmt::format("belongs to user {}", info.st_uid);
@@ -139,13 +148,21 @@ fs::path RunsFolder(const RunPaths& paths) {
 }
 
 Outcome<RunDirectory::Locks> RunDirectory::TakeLocks(const fs::path& dir) {
-  int fd = open((dir / kRunLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  std::error_code ignored;
+  const fs::path lock = dir / kRunLock;
+  const bool was_there = fs::exists(lock, ignored);
+  int fd = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) {
     return Fail(ExitCode::kMachineLacks, fmt::format("run directory {} can't be written: {}",
                                                      dir.string(), std::strerror(errno)));
   }
   if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
     close(fd);
+    if (error != EWOULDBLOCK) {
+      if (!was_there) fs::remove(lock, ignored);  // it would look like that of a killed run
+      return NotLocked(dir, error);
+    }
     return Fail(ExitCode::kUsage,
                 fmt::format("another run is alive in {}: name another --run-dir", dir.string()));
   }
@@ -177,6 +194,7 @@ Outcome<RunDirectory> RunDirectory::Create(const fs::path& named, const RunPaths
   if (auto free = CheckFree(path); !free) return tl::unexpected(free.error());
   auto locks = MakePrivate(path).and_then([&] { return TakeLocks(path); });
   if (!locks) {
+    if (ours) fs::remove(path, error);  // if it is empty
     // A path that the user has named could have been another one.
     const ExitCode code = named.empty() ? locks.error().code : ExitCode::kUsage;
     return Fail(code, locks.error().message);
@@ -227,7 +245,7 @@ std::vector<fs::path> EndedRuns(const RunPaths& paths) {
   std::error_code ignored;
   std::vector<std::pair<fs::file_time_type, fs::path>> ended;
   for (const auto& entry : fs::directory_iterator(RunsFolder(paths), ignored)) {
-    if (IsRun(entry.path()) && !IsAlive(entry.path()))
+    if (IsRun(entry.path()) && HasEnded(entry.path()))
       ended.emplace_back(entry.last_write_time(ignored), entry.path());
   }
   std::sort(ended.rbegin(), ended.rend());
@@ -279,13 +297,16 @@ std::string WhereLogsAre(const fs::path& run_dir) {
 
 Outcome<void> CheckOwn(const fs::path& dir) { return CheckOwn(WithoutSlash(dir), false); }
 
-bool IsAlive(const fs::path& run_dir) {
-  int fd = open((run_dir / kRunLock).c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return false;
-  bool free = flock(fd, LOCK_EX | LOCK_NB) == 0;
-  close(fd);
-  return !free;
+Outcome<bool> AskAlive(const fs::path& run_dir) {
+  const Descriptor fd(open((run_dir / kRunLock).c_str(), O_RDWR | O_CLOEXEC));
+  if (fd.get() < 0 || flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return false;
+  if (errno == EWOULDBLOCK) return true;
+  return NotLocked(run_dir, errno);
 }
+
+bool IsAlive(const fs::path& run_dir) { return AskAlive(run_dir).value_or(false); }
+
+bool HasEnded(const fs::path& run_dir) { return !AskAlive(run_dir).value_or(true); }
 
 namespace {
 

@@ -69,7 +69,12 @@ bool IsThere(const std::filesystem::path& run_dir);
 // Another directory's content can't be trusted, because another user may have written it.
 Outcome<void> CheckOwn(const std::filesystem::path& dir);
 
+// Whether the run is alive; a failure where the file system can't tell, because it has no locks.
+Outcome<bool> AskAlive(const std::filesystem::path& run_dir);
+
+// The run is known to be alive, or to have ended. Of one that can't be asked neither is known.
 bool IsAlive(const std::filesystem::path& run_dir);
+bool HasEnded(const std::filesystem::path& run_dir);
 
 // The living runs of this user in RunsFolder, the newest first. It fails if the folder belongs to
 // another user.

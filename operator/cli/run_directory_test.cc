@@ -6,12 +6,25 @@
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 #include <optional>
 
 #include "tests/support/temp_dir.h"
+
+namespace {
+int flock_error = 0;  // what flock fails with in this program; 0: it is the kernel's
+}  // namespace
+
+// Comes in the place of the C library's, because no file system without locks is at hand.
+extern "C" int flock(int fd, int operation) noexcept {
+  if (flock_error == 0) return static_cast<int>(syscall(SYS_flock, fd, operation));
+  errno = flock_error;
+  return -1;
+}
 
 namespace ringmaster::cli {
 namespace {
@@ -46,8 +59,10 @@ TEST_F(RunDirectoryTest, IsPrivateAndAliveUntilItsOwnerEnds) {
     path = run->path();
     EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_all);
     EXPECT_TRUE(IsAlive(path));
+    EXPECT_FALSE(HasEnded(path));
   }
   EXPECT_FALSE(IsAlive(path));
+  EXPECT_TRUE(HasEnded(path));
 }
 
 TEST_F(RunDirectoryTest, LivingRunsAreWithoutTheDead) {
@@ -154,6 +169,37 @@ TEST_F(RunDirectoryTest, SecondRunInTheSameDirectoryIsRefused) {
   ASSERT_TRUE(first.has_value()) << message_;
   EXPECT_FALSE(Make("r2", base_ / "mine").has_value());
   EXPECT_THAT(message_, HasSubstr("another run is alive"));
+}
+
+class FileSystemWithoutLocks : public RunDirectoryTest {
+ protected:
+  FileSystemWithoutLocks() { flock_error = ENOLCK; }
+  ~FileSystemWithoutLocks() override { flock_error = 0; }
+};
+
+TEST_F(FileSystemWithoutLocks, IsNamedWithTheReasonInsteadOfARunThatIsNotThere) {
+  EXPECT_FALSE(Make("r1", base_ / "mine").has_value());
+  EXPECT_THAT(message_, AllOf(HasSubstr((base_ / "mine").string()), HasSubstr("No locks available"),
+                              HasSubstr("--run-dir"), Not(HasSubstr("another run"))));
+  EXPECT_TRUE(fs::is_empty(base_ / "mine")) << "a lock that nobody holds looks like a killed run";
+  EXPECT_FALSE(Make("r2").has_value());
+  EXPECT_THAT(message_, HasSubstr("$RINGMASTER_RUNS"));
+  EXPECT_TRUE(fs::is_empty(RunsFolder(paths_)));
+}
+
+TEST_F(FileSystemWithoutLocks, HasNoRunThatIsKnownToLiveOrToHaveEnded) {
+  flock_error = 0;
+  auto run = Make("r1");
+  ASSERT_TRUE(run.has_value()) << message_;
+  flock_error = ENOLCK;
+  EXPECT_FALSE(IsAlive(run->path()));
+  EXPECT_FALSE(HasEnded(run->path()));
+  const auto alive = AskAlive(run->path());
+  ASSERT_FALSE(alive.has_value());
+  EXPECT_THAT(alive.error().message, HasSubstr("No locks available"));
+  EXPECT_TRUE(LivingRuns(paths_)->empty());
+  RunDirectory::RemoveOld(paths_, 0);
+  EXPECT_TRUE(fs::exists(run->path())) << "it may be alive";
 }
 
 // Directories that another user could have made, or could write to.

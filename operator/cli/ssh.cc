@@ -102,8 +102,9 @@ std::vector<std::string> ChosenWords(const SshOptions& options) {
 std::string Quoted(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) {
-    if (c == '\'')
-      quoted += "'\\''";
+    // Within quotes `!` is csh's history, and a backslash means something to fish.
+    if (c == '\'' || c == '!' || c == '\\')
+      quoted += std::string("'\\") + c + "'";
     else
       quoted += c;
   }

@@ -23,10 +23,12 @@ struct SshAnswer {
   std::string out, error;
 };
 
-// Quotes a text for a POSIX shell, so that it is one word whatever it contains.
+// Quotes a text so that it is one word for a POSIX shell whatever it contains, and for csh and fish
+// if it is one line: csh ends what is quoted with the line.
 std::string Quoted(const std::string& text);
 
 // The words that run a POSIX shell script on `host`; if that is empty, on this machine without ssh.
+// The script is one line, because the user's shell there, which may be csh, hands it on.
 std::vector<std::string> SshWords(const SshOptions& options, const std::string& host,
                                   const std::string& script);
 

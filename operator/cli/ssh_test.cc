@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <stop_token>
@@ -19,6 +20,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kPatience{30};
@@ -48,6 +50,25 @@ TEST(SshTest, QuotedIsOneWordWhateverIsInIt) {
   const auto answer = Do({"sh", "-c", "printf %s " + Quoted(text)}, "", kPatience);
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->out, text);
+}
+
+// csh takes a `!` for its history, but behind a backslash, and ends what is quoted with the line.
+// fish takes backslashes within quotes for its own.
+TEST(SshTest, LoginShellsOfAnyKindHandTheScriptOn) {
+  const std::string path = "/a!b\\c'd";
+  for (const std::string& script : {InstallScript(path), "echo " + Quoted(path)}) {
+    const std::string line = SshWords({}, "b", script).back();
+    EXPECT_THAT(line, Not(HasSubstr("\n")));
+    bool within = false;
+    for (size_t at = 0; at < line.size(); ++at) {
+      if (line[at] == '\'') within = !within;
+      EXPECT_FALSE(within && (line[at] == '!' || line[at] == '\\')) << line.substr(at);
+      if (!within && line[at] == '\\') ++at;  // with what it keeps from the shell
+    }
+    const auto handed = Do({"sh", "-c", "exec printf %s " + Quoted(script)}, "", kPatience);
+    ASSERT_TRUE(handed);
+    EXPECT_EQ(handed->out, script);
+  }
 }
 
 TEST(SshTest, WhatDoesNotEndIsEnded) {
@@ -192,6 +213,30 @@ TEST(MachinesTest, ThisMachineIsKnownByItsAddresses) {
   EXPECT_TRUE(IsThisMachine("127.0.1.1"));
   EXPECT_FALSE(IsThisMachine("me@127.0.0.1")) << "another user";
   EXPECT_FALSE(IsThisMachine("224.0.0.1")) << "a socket can have it, but no interface has it";
+}
+
+// As the Debian machine a sees itself by `ssh me@a`.
+TEST(MachinesTest, ThisMachineUnderAnotherUserIsKnownByItsNetwork) {
+  const support::TempDir dir;
+  for (const char* folder : {"bin", "lib", "python"}) fs::create_directories(dir.path() / folder);
+  for (const char* file : {"bin/ringmaster", "bin/ringmaster-sidecar", "bin/ringmaster-launcher",
+                           "bin/ringmaster-bench", "lib/libringmaster.so"})
+    std::ofstream(dir.path() / file) << file;
+  const fs::path ssh = dir.path() / "bin/ssh";
+  std::ofstream(ssh) << "#!/bin/sh\n"
+                        "for script; do :; done\n"
+                        "SSH_CONNECTION='127.0.0.1 7 127.0.1.1 22' exec sh -c \"$script\"\n";
+  fs::permissions(ssh, fs::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", ((dir.path() / "bin").string() + ":" + path).c_str(), 1);
+  Machine machine = MachineOf({"me@a", 1}, 1, 0);
+  MachineSetup setup({.bin_dir = dir.path() / "bin", .work_dir = dir.path()}, {});
+  const auto looked = setup.Look(&machine);
+  setenv("PATH", path.c_str(), 1);
+  ASSERT_TRUE(looked) << looked.error().message;
+  EXPECT_FALSE(machine.here) << "another user's programs and files";
+  EXPECT_TRUE(machine.same_network);
+  EXPECT_EQ(machine.seen_from, "127.0.0.1");
 }
 
 TEST(RunEnvironmentTest, WhatNamesThisMachineStaysHere) {

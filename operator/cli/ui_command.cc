@@ -42,7 +42,7 @@ Outcome<void> Ui(const UiOptions& options, const Surroundings& around) {
   std::printf("%s\nCtrl-C ends it.\n", page->address().c_str());
   std::fflush(stdout);
   sync::MutexLock lock(&mu);
-  while (!interrupted && (to->run_dir.empty() || IsAlive(to->run_dir)))
+  while (!interrupted && (to->run_dir.empty() || !HasEnded(to->run_dir)))
     (void)changed.WaitFor(&mu, kRunCheckPeriod);
   return {};
 }

@@ -1,6 +1,12 @@
 #include "operator/local/server/collected_logs.h"
 
-#include <fstream>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <tl/expected.hpp>
 #include <utility>
 
 #include "common/fields/fields.h"
@@ -20,6 +26,31 @@ std::uint64_t SizeOf(const fs::path& file) {
   std::error_code error;
   const auto size = fs::file_size(file, error);
   return error ? 0 : size;
+}
+
+// Where not all of it can be written, nothing of it stays: the node sends the piece again.
+tl::expected<void, std::string> Append(const fs::path& file, std::string_view bytes) {
+  std::error_code ignored;
+  fs::create_directories(file.parent_path(), ignored);
+  const int fd = open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) return tl::unexpected(std::string(std::strerror(errno)));
+  const off_t before = lseek(fd, 0, SEEK_END);
+  int error = before < 0 ? errno : 0;
+  while (error == 0 && !bytes.empty()) {
+    const ssize_t written = write(fd, bytes.data(), bytes.size());
+    if (written > 0)
+      bytes.remove_prefix(static_cast<size_t>(written));
+    else if (written == 0 || errno != EINTR)
+      error = written == 0 ? ENOSPC : errno;
+  }
+  if (error != 0 && before >= 0 && ftruncate(fd, before) != 0) error = errno;
+  // Some file systems say only here that there was no room.
+  if (close(fd) != 0 && error == 0) {
+    error = errno;
+    fs::resize_file(file, static_cast<std::uintmax_t>(before), ignored);
+  }
+  if (error != 0) return tl::unexpected(std::string(std::strerror(error)));
+  return {};
 }
 
 // Of the status; null: the kubelet has said nothing of it.
@@ -61,12 +92,10 @@ Answer<Json> CollectedLogs::Take(const Json& body) {
   if (chunk->at != log.next) return kubelet::LogAnswer(log.next);
   const std::uint64_t size = SizeOf(file);
   if (!chunk->bytes.empty()) {
-    std::error_code ignored;
-    fs::create_directories(file.parent_path(), ignored);
-    std::ofstream out(file, std::ios::binary | std::ios::app);
-    out.write(chunk->bytes.data(), static_cast<std::streamsize>(chunk->bytes.size()));
-    out.close();
-    if (!out) return tl::unexpected(Failure(500, "InternalError", "can't write " + file.string()));
+    const auto appended = Append(file, chunk->bytes);
+    if (!appended)
+      return tl::unexpected(
+          Failure(500, "InternalError", "can't write " + file.string() + ": " + appended.error()));
   }
   if (chunk->start >= chunk->at) {
     const std::uint64_t begins = size + (chunk->start - chunk->at);

@@ -1,7 +1,9 @@
 #include "operator/local/server/collected_logs.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <fstream>
 #include <sstream>
 
@@ -57,6 +59,39 @@ TEST_F(CollectedLogsTest, PodsOfOneNameInTwoNamespacesHaveFilesOfTheirOwn) {
   EXPECT_EQ(Text(), "one\n");
   std::ifstream file(dir_.path() / "team_p" / "main.log");
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "other\n");
+}
+
+// No file of this process grows beyond the limit, as on a full disk.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t bytes) : ignored_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+  ~FileLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, ignored_);
+  }
+
+ private:
+  void (*const ignored_)(int);
+  rlimit before_{};
+};
+
+TEST_F(CollectedLogsTest, APieceForWhichTheDiskHasNoRoomIsThereOnceWhenItHas) {
+  EXPECT_EQ(Take(0, "one\n"), 4);
+  std::vector<int64_t> answers;
+  {
+    const FileLimit limit(6);
+    for (int i = 0; i < 3; ++i) answers.push_back(Take(4, "two\n"));
+  }
+  EXPECT_EQ(answers, std::vector<int64_t>(3, -1));
+  EXPECT_EQ(Text(), "one\n");
+  EXPECT_EQ(Take(4, "two\n"), 8);
+  EXPECT_EQ(Text(), "one\ntwo\n");
 }
 
 TEST_F(CollectedLogsTest, NamesAreNoPaths) {
