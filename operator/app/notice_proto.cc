@@ -15,6 +15,7 @@ v1::OperatorNotice ToProto(const planner::Notice& notice) {
     for (const std::string& uid : *drain->pod_uids) out.mutable_drain()->add_pod_uids(uid);
     out.mutable_drain()->set_reason(drain->reason);
     out.mutable_drain()->set_deadline_unix_ms(drain->deadline_unix_ms);
+    out.mutable_drain()->set_all_leave(drain->all_leave);
   } else if (const auto* target = std::get_if<planner::TargetNotice>(&notice)) {
     out.mutable_target()->set_min_pods(target->sizes.least);
     for (const std::uint32_t pods : target->sizes.allowed)

@@ -83,6 +83,7 @@ bool JobReconciler::Reconcile(const std::string& key) {
   }
   const api::HorovodJob& job = **read;
   if (job.deleting) admission_.Forget(key);
+  if (job.deleting) registry_->Dismiss(job.uid);
   if (job.deleting) return releaser_.ReleaseDeletedJob(key, *object) && released;
   return ReconcileJob(job, *object) && released;
 }

@@ -202,6 +202,21 @@ void SidecarRegistry::Retain(const std::string& job_uid, const std::set<std::str
   if (job != jobs_.end()) job->second.reports.Retain(pod_uids);
 }
 
+void SidecarRegistry::Dismiss(const std::string& job_uid) {
+  std::vector<std::string> pods;
+  {
+    const sync::MutexLock lock(&mu_);
+    const auto job = jobs_.find(job_uid);
+    if (job == jobs_.end()) return;
+    for (const auto& [pod_uid, stream] : job->second.streams) pods.push_back(pod_uid);
+  }
+  const auto uids = std::make_shared<const std::vector<std::string>>(pods);
+  std::vector<planner::PodNotice> all;
+  for (const std::string& pod : pods)
+    all.push_back({pod, planner::DrainNotice{uids, "JobDeleted", 0, /*all_leave=*/true}});
+  Notify(job_uid, std::move(all));
+}
+
 void SidecarRegistry::Forget(const std::string& job_key, const std::string& job_uid_to_keep) {
   std::vector<std::string> forgotten;
   {
@@ -209,7 +224,11 @@ void SidecarRegistry::Forget(const std::string& job_key, const std::string& job_
     for (const auto& [uid, job] : jobs_) {
       if (job.key == job_key && uid != job_uid_to_keep) forgotten.push_back(uid);
     }
-    if (forgotten.empty()) return;
+  }
+  if (forgotten.empty()) return;
+  for (const std::string& uid : forgotten) Dismiss(uid);
+  {
+    const sync::MutexLock lock(&mu_);
     for (const std::string& uid : forgotten) jobs_.erase(uid);
     for (auto place = places_.begin(); place != places_.end();) {
       place = jobs_.count(place->second.job_uid) == 0 ? places_.erase(place) : std::next(place);

@@ -91,6 +91,10 @@ class SidecarRegistry {
   void ExitsCounted(const std::string& job_uid, std::size_t count);
   // Forgets sidecars that are not connected and whose pods are not in `pod_uids`.
   void Retain(const std::string& job_uid, const std::set<std::string>& pod_uids);
+  // The job is being deleted: its sidecars are told that all pods leave, so that they don't look
+  // for others that take over.
+  void Dismiss(const std::string& job_uid);
+  // Jobs of this key with another uid have been deleted: dismisses and forgets them.
   void Forget(const std::string& job_key, const std::string& job_uid_to_keep = "");
 
  private:

@@ -299,6 +299,25 @@ TEST_F(SidecarRegistryTest, AFormerJobOfTheNameIsForgottenAndTheNewOneIsNot) {
   EXPECT_THAT(registry_.Facts("old-uid").sidecars, IsEmpty()) << "its stream brings nothing back";
 }
 
+// They would else look for other pods that take over until they are killed.
+TEST_F(SidecarRegistryTest, TheSidecarsOfADeletedJobAreToldThatAllLeave) {
+  Connect("a");
+  Connect("b");
+  Connect("other", 0, "other-uid");
+  registry_.Dismiss("job-uid");
+  registry_.Dismiss("job-uid");
+  for (const char* pod : {"a", "b"}) {
+    ASSERT_EQ(Sent(pod), 1u) << pod;
+    const auto* drain = std::get_if<planner::DrainNotice>(&sinks_[pod]->sent[0]);
+    ASSERT_NE(drain, nullptr);
+    EXPECT_TRUE(drain->all_leave);
+    EXPECT_THAT(*drain->pod_uids, ElementsAre("a", "b"));
+  }
+  EXPECT_EQ(Sent("other"), 0u);
+  registry_.Forget("ns/digits", "job-uid");
+  EXPECT_EQ(Sent("other"), 1u) << "it was deleted in the background";
+}
+
 TEST_F(SidecarRegistryTest, WhatOneSidecarSendsWithoutEndIsBounded) {
   const auto id = Connect("a");
   for (std::uint64_t i = 1; i <= 10'000; ++i) {

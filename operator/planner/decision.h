@@ -111,9 +111,10 @@ struct DrainNotice {
   Uids pod_uids;
   std::string reason;
   std::int64_t deadline_unix_ms = 0;
+  bool all_leave = false;  // no pod of the job takes over
   friend bool operator==(const DrainNotice& a, const DrainNotice& b) {
     return a.reason == b.reason && a.deadline_unix_ms == b.deadline_unix_ms &&
-           SameList(a.pod_uids, b.pod_uids);
+           a.all_leave == b.all_leave && SameList(a.pod_uids, b.pod_uids);
   }
 };
 // All members of the view that are gone.

@@ -499,6 +499,7 @@ TEST(CleanUpTest, SuspensionTakesEndedPodsTooAndNobodyTwice) {
     const auto* drain = std::get_if<DrainNotice>(&notice.notice);
     ASSERT_NE(drain, nullptr);
     EXPECT_EQ(drain->reason, "Suspended");
+    EXPECT_TRUE(drain->all_leave);
     EXPECT_THAT(*drain->pod_uids, testing::IsSupersetOf({"uid-0", "uid-2"}));
     EXPECT_GT(drain->deadline_unix_ms, 0);
   }
@@ -514,6 +515,23 @@ TEST(CleanUpTest, NothingIsDeletedBeforeItIsWrittenHowTheJobEnded) {
   EXPECT_TRUE(out.look_again);
   world.in.job.status = out.status;
   EXPECT_THAT(Deleted(Plan(world.in)), ElementsAre("digits-worker-0", "digits-worker-1"));
+}
+
+// They don't look for others that take over, and give their GPUs back after a step.
+TEST(CleanUpTest, ThePodsOfAJobThatFailedAreToldThatAllLeave) {
+  World world = World::Training(3);
+  world.End(1, PodPhase::kFailed, 3);
+  const auto told = [&] {
+    std::size_t pods = 0;
+    for (const PodNotice& notice : Plan(world.in).notices) {
+      const auto* drain = std::get_if<DrainNotice>(&notice.notice);
+      pods += drain != nullptr && drain->all_leave ? 1 : 0;
+    }
+    return pods;
+  };
+  EXPECT_GE(told(), 2u);
+  world.in.job.spec.run_policy.clean_pod_policy = api::CleanPodPolicy::kNone;
+  EXPECT_EQ(told(), 0u) << "they stay";
 }
 
 TEST(CleanUpTest, WhatRunsOnBesideTheWorkersEndsWithTheJob) {

@@ -32,6 +32,10 @@ bool IsOutdated(const Snapshot& in) {
   return !unchanged && made_from.size() == 1 && *made_from.begin() != in.job.spec.pods_digest;
 }
 
+bool RemovesPods(const Snapshot& in) {
+  return in.job.spec.run_policy.clean_pod_policy != api::CleanPodPolicy::kNone;
+}
+
 Decision Plan(const Snapshot& snapshot) {
   const WithIndex index(snapshot);
   const Snapshot& in = snapshot;
@@ -50,6 +54,11 @@ Decision Plan(const Snapshot& snapshot) {
   CountEnds(in, state, out);
   EvaluateOutcome(in, state, pods, out);
   CleanUp(in, state, out);
+  // The pods of a job that has failed are deleted next. Those that train would look for others to
+  // take over until their time is up.
+  if (state.outcome.ended() && !state.outcome.succeeded && RemovesPods(in)) {
+    NotifyThatAllLeave(in, state, out);
+  }
   if (!state.outcome.ended() && state.suspended) {
     NotifyThatAllLeave(in, state, out);
     out.status_first = !IsWrittenThatAllLeave(in, state);

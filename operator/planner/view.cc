@@ -217,7 +217,8 @@ void NotifyThatAllLeave(const Snapshot& in, const JobState& state, DecisionDraft
     first = std::min(first.value_or(end), end);
   }
   if (!first) return;
-  Notices(in, out).All(DrainNotice{UidsOf(std::move(uids)), SuspendedReason(in, state), *first});
+  const std::string reason = state.outcome.ended() ? "JobEnded" : SuspendedReason(in, state);
+  Notices(in, out).All(DrainNotice{UidsOf(std::move(uids)), reason, *first, /*all_leave=*/true});
 }
 
 void NotifySidecars(const Snapshot& in, const JobState& state, const PodSets& pods,

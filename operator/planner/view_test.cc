@@ -133,6 +133,7 @@ TEST(NotifyDrainsTest, ADeletionIsItsOwnReason) {
   world.Pod(1).deleting = true;
   world.Pod(1).delete_at = kNow + seconds(30);
   EXPECT_EQ(Notices<DrainNotice>(Plan(world.in)).at(0).reason, "Deleted");
+  EXPECT_FALSE(Notices<DrainNotice>(Plan(world.in)).at(0).all_leave);
 }
 
 TEST(NotifyGoneTest, TheReasonSaysWhatIsKnown) {

@@ -204,6 +204,7 @@ void Agent::Tick() {
   table_.Tick(outputs_.clock.now());
   if (orders_.HasLooked()) table_.orders().SettleWelcome();
   workers_.CheckKnown();
+  departure_.CheckEverybodyLeaves();
   membership_.Feed(membership::Tick{});
   peers_.CheckSuspicions();
   reporter_.CheckInitTimeout();

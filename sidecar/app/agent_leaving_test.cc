@@ -140,6 +140,29 @@ TEST_F(AgentTest, WhereAllLeaveAFurtherViewEndsAtItsFirstBoundary) {
   EXPECT_NE(std::find(view, log_.end(), "arm"), log_.end()) << "with the view, not a tick later";
 }
 
+// All pods of the view are deleted one after the other, and their replacements are on the way.
+TEST_F(AgentTest, WhereOthersMayTakeOverThePodsWaitForThemForHalfOfTheirTime) {
+  StartWorker();
+  agent_->orders().OnViewDecided(FirstView());
+  agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->orders().OnDrain({"u0", "u1", "u2"}, "Deleted", 1, /*left_ms=*/30000,
+                           /*all_leave=*/false);
+  Advance(seconds(13));
+  EXPECT_FALSE(Logged("arm"));
+  Advance(seconds(2));
+  EXPECT_TRUE(Logged("arm"));
+}
+
+TEST_F(AgentTest, WhereTheJobIsOverThePodsWaitForNobody) {
+  StartWorker();
+  agent_->orders().OnViewDecided(FirstView());
+  agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->orders().OnDrain({"u0"}, "Deleted", 1, /*left_ms=*/30000, /*all_leave=*/false);
+  EXPECT_FALSE(Logged("arm"));
+  agent_->orders().OnDrain({"u0"}, "JobDeleted", 0, {}, /*all_leave=*/true);
+  EXPECT_TRUE(Logged("arm")) << "whoever else is in the view leaves, too";
+}
+
 TEST_F(AgentTest, NothingLeavesWhenTheStateCannotBeStored) {
   StartWorker();
   agent_->orders().OnViewDecided(FirstView());

@@ -27,7 +27,7 @@ Departure::Departure(std::string pod_uid, std::chrono::seconds grace, AgentClock
       workers_(workers) {}
 
 void Departure::Drain(const std::vector<std::string>& pods, const std::string& reason,
-                      std::optional<SteadyTime> deadline) {
+                      std::optional<SteadyTime> deadline, std::optional<bool> all_leave) {
   const bool own = std::find(pods.begin(), pods.end(), pod_uid_) != pods.end();
   if (!own) return membership_->Feed(membership::DrainRequested{pods, deadline});
   if (left_ || finishing()) return;
@@ -36,6 +36,12 @@ void Departure::Drain(const std::vector<std::string>& pods, const std::string& r
   draining_ = true;
   drain_reason_ = reason;
   drained_pods_.insert(pods.begin(), pods.end());
+  says_all_leave_ = says_all_leave_ || all_leave == true;
+  others_may_come_ = all_leave == false && !says_all_leave_;
+  // The other half is for the end of the step.
+  const SteadyTime now = clock_.now();
+  const SteadyTime half = now + (deadline.value_or(now + grace_) - now) / 2;
+  stays_until_ = std::min(stays_until_.value_or(half), half);
   membership_->Feed(membership::DrainRequested{pods, deadline});
   const membership::Role role = membership_->member().role();
   if (role == membership::Role::kWaiting || role == membership::Role::kJoining) {
@@ -46,17 +52,20 @@ void Departure::Drain(const std::vector<std::string>& pods, const std::string& r
 }
 
 void Departure::DrainOnSignal() {
-  Drain({pod_uid_}, "SIGTERM", clock_.now() + TimeForBoundary(grace_));
+  Drain({pod_uid_}, "SIGTERM", clock_.now() + TimeForBoundary(grace_), /*all_leave=*/false);
 }
 
 bool Departure::EverybodyLeaves() const {
   const membership::Member& member = membership_->member();
   if (!draining_ || member.role() != membership::Role::kMember) return false;
+  if (says_all_leave_) return true;
   const auto& pods = member.current()->pods;
   return std::all_of(pods.begin(), pods.end(), [this](const membership::Pod& pod) {
     return drained_pods_.count(pod.uid) > 0;
   });
 }
+
+bool Departure::WaitsForOthers() const { return others_may_come_ && clock_.now() < stays_until_; }
 
 void Departure::LeaveByPlan() { Leave(drain_reason_.empty() ? "drained" : drain_reason_); }
 
@@ -66,7 +75,7 @@ void Departure::BoundaryReached(Epoch epoch) {
 }
 
 void Departure::CheckEverybodyLeaves() {
-  if (left_ || finishing() || !EverybodyLeaves()) return;
+  if (left_ || finishing() || !EverybodyLeaves() || WaitsForOthers()) return;
   const Epoch epoch = membership_->epoch();
   if (membership_->installed() == nullptr || membership_->installed()->epoch != epoch) return;
   if (std::exchange(armed_, epoch) != epoch) workers_->orders().Arm(epoch);
@@ -110,7 +119,7 @@ void Departure::Terminate() {
   if (!termination_.Begin(clock_.now(), grace_)) return;
   logging::Info("terminating grace_seconds={} epoch={}", grace_.count(),
                 EpochText(membership_->epoch()));
-  if (!finishing()) Drain({pod_uid_}, "SIGTERM", termination_.resign_at());
+  if (!finishing()) Drain({pod_uid_}, "SIGTERM", termination_.resign_at(), /*all_leave=*/false);
   CheckTermination();
 }
 

@@ -28,9 +28,11 @@ class Departure {
   // As far as this sidecar was told, all pods of its view leave.
   bool EverybodyLeaves() const;
 
-  // Some pods leave, this one maybe. The boundary may be waited for until `deadline`.
+  // Some pods leave, this one maybe. The boundary may be waited for until `deadline`. `all_leave`:
+  // the job's, and none comes that could take over; no value: an operator of an earlier version
+  // doesn't say it, and names all pods then.
   void Drain(const std::vector<std::string>& pods, const std::string& reason,
-             std::optional<SteadyTime> deadline);
+             std::optional<SteadyTime> deadline, std::optional<bool> all_leave);
   // SIGTERM came to the container of the workers: this pod has its grace period.
   void DrainOnSignal();
   // The membership has decided a view without this pod.
@@ -38,6 +40,7 @@ class Departure {
   // The workers stand at the boundary of this view.
   void BoundaryReached(Epoch epoch);
   // If all pods of the view leave, no view comes after it: the workers go at its next boundary.
+  // Where pods may come that take over, they wait for one as long as their time allows.
   void CheckEverybodyLeaves();
 
   // All ranks have agreed to end. False: it was known.
@@ -53,6 +56,8 @@ class Departure {
 
  private:
   void Leave(const std::string& reason);
+  // Another pod may come to which this one can give the state.
+  bool WaitsForOthers() const;
 
   const std::string pod_uid_;
   const std::chrono::seconds grace_;
@@ -61,9 +66,12 @@ class Departure {
   WorkerTable* const workers_;
   bool draining_ = false, left_ = false;
   std::string drain_reason_;
-  std::set<std::string> drained_pods_;  // asked to leave, as far as this sidecar was told
-  Epoch armed_ = 0;                     // the last view of which everybody leaves
-  Epoch boundary_ = 0;                  // the last view at whose boundary the workers stood
+  std::set<std::string> drained_pods_;     // asked to leave, as far as this sidecar was told
+  bool says_all_leave_ = false;            // the operator, of the whole job
+  bool others_may_come_ = false;           // that could take over
+  std::optional<SteadyTime> stays_until_;  // at the latest, for the sake of one that comes
+  Epoch armed_ = 0;                        // the last view of which everybody leaves
+  Epoch boundary_ = 0;                     // the last view at whose boundary the workers stood
   std::optional<SteadyTime> finishing_since_;
   Termination termination_;
 };

@@ -49,14 +49,15 @@ void OperatorOrders::OnViewDecided(const std::string& text) {
 }
 
 void OperatorOrders::OnDrain(const std::vector<std::string>& pods, const std::string& reason,
-                             int64_t deadline_unix_ms, std::optional<int64_t> left_ms) {
+                             int64_t deadline_unix_ms, std::optional<int64_t> left_ms,
+                             std::optional<bool> all_leave) {
   std::optional<SteadyTime> deadline;
   if (deadline_unix_ms > 0) {
     // This node's clock may be ahead of the operator's.
     const int64_t left = left_ms.value_or(deadline_unix_ms - clock_.unix_ms());
     deadline = clock_.now() + TimeForBoundary(milliseconds(left));
   }
-  departure_->Drain(pods, reason, deadline);
+  departure_->Drain(pods, reason, deadline, all_leave);
 }
 
 void OperatorOrders::OnTarget(membership::Sizes sizes, uint32_t expected_pods) {

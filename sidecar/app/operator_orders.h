@@ -25,7 +25,8 @@ class OperatorOrders {
   void OnAccepted();
   void OnViewDecided(const std::string& view);
   void OnDrain(const std::vector<std::string>& pods, const std::string& reason,
-               int64_t deadline_unix_ms, std::optional<int64_t> left_ms = std::nullopt);
+               int64_t deadline_unix_ms, std::optional<int64_t> left_ms = std::nullopt,
+               std::optional<bool> all_leave = std::nullopt);
   void OnTarget(membership::Sizes sizes, uint32_t expected_pods);
   void OnFinish(const std::string& reason);
   void OnRecover(uint64_t lineage, bool fresh_workers);

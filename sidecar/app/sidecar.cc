@@ -269,8 +269,9 @@ class SidecarImpl final : public Sidecar {
       Do([&] { agent_->orders().OnViewDecided(view); });
     };
     callbacks.on_drain = [this](const std::vector<std::string>& pods, const std::string& reason,
-                                int64_t deadline, std::optional<int64_t> left_ms) {
-      Do([&] { agent_->orders().OnDrain(pods, reason, deadline, left_ms); });
+                                int64_t deadline, std::optional<int64_t> left_ms,
+                                std::optional<bool> all_leave) {
+      Do([&] { agent_->orders().OnDrain(pods, reason, deadline, left_ms, all_leave); });
     };
     callbacks.on_pod_gone = [this](const std::string& pod, const std::string& reason) {
       Do([&] { agent_->peers().OnSuspect(pod, reason); });

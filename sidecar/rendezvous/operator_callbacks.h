@@ -22,7 +22,8 @@ struct OperatorCallbacks {
   std::function<void()> on_accepted;
   std::function<void(const std::string& view_json)> on_found;
   std::function<void(const std::vector<std::string>& pods, const std::string& reason,
-                     int64_t deadline_unix_ms, std::optional<int64_t> left_ms)>
+                     int64_t deadline_unix_ms, std::optional<int64_t> left_ms,
+                     std::optional<bool> all_leave)>
       on_drain;
   std::function<void(const std::string& pod_uid, const std::string& reason)> on_pod_gone;
   std::function<void(const membership::Sizes& sizes, uint32_t expected_pods)> on_target;

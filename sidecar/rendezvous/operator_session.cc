@@ -186,7 +186,8 @@ void OperatorSession::Dispatch(const v1::OperatorNotice& notice) {
       return callbacks_.on_drain(
           {drain.pod_uids().begin(), drain.pod_uids().end()}, drain.reason(),
           drain.deadline_unix_ms(),
-          drain.has_left_ms() ? std::optional<int64_t>(drain.left_ms()) : std::nullopt);
+          drain.has_left_ms() ? std::optional<int64_t>(drain.left_ms()) : std::nullopt,
+          drain.has_all_leave() ? std::optional<bool>(drain.all_leave()) : std::nullopt);
     }
     case v1::OperatorNotice::kPodGone:
       return callbacks_.on_pod_gone(notice.pod_gone().pod_uid(), notice.pod_gone().reason());

@@ -59,9 +59,13 @@ class OperatorSessionTest : public testing::Test {
     callbacks.on_connection = [this](bool is) { heard_.push_back(is ? "connected" : "lost"); };
     callbacks.on_accepted = [this] { heard_.push_back("accepted"); };
     callbacks.on_drain = [this](const std::vector<std::string>& pods, const std::string& why,
-                                int64_t deadline, std::optional<int64_t> left) {
+                                int64_t deadline, std::optional<int64_t> left,
+                                std::optional<bool> all_leave) {
       heard_.push_back("drain " + pods.at(0) + " " + why + " by " + std::to_string(deadline) +
-                       (left ? " in " + std::to_string(*left) : ""));
+                       (left ? " in " + std::to_string(*left) : "") +
+                       (!all_leave   ? ""
+                        : *all_leave ? " like all"
+                                     : " alone"));
     };
     callbacks.on_finish = [this](const std::string& why) { heard_.push_back("finish " + why); };
     callbacks.on_recover = [this](uint64_t lineage, bool fresh) {
@@ -121,7 +125,7 @@ TEST_F(OperatorSessionTest, EveryStreamIsToldWhatEveryOperatorHasToKnow) {
       << "the newest of each, and not what only the first asked for";
 }
 
-TEST_F(OperatorSessionTest, OfADrainTheTimeThatIsLeftIsHandedOnIfTheOperatorSaysIt) {
+TEST_F(OperatorSessionTest, OfADrainWhatTheOperatorSaysOfItIsHandedOn) {
   FakeStream stream;
   session_.Begin(&stream);
   session_.OnNotice(Accepted());
@@ -133,7 +137,13 @@ TEST_F(OperatorSessionTest, OfADrainTheTimeThatIsLeftIsHandedOnIfTheOperatorSays
   session_.OnNotice(notice);
   notice.mutable_drain()->set_left_ms(-5);
   session_.OnNotice(notice);
-  EXPECT_THAT(heard_, ElementsAre("drain u2 why by 700", "drain u2 why by 700 in -5"));
+  notice.mutable_drain()->set_all_leave(false);
+  session_.OnNotice(notice);
+  notice.mutable_drain()->set_all_leave(true);
+  session_.OnNotice(notice);
+  EXPECT_THAT(heard_,
+              ElementsAre("drain u2 why by 700", "drain u2 why by 700 in -5",
+                          "drain u2 why by 700 in -5 alone", "drain u2 why by 700 in -5 like all"));
 }
 
 TEST_F(OperatorSessionTest, ViewsOfWhichNoOperatorHasHeardAreToldInOrder) {

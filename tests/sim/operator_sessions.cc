@@ -67,8 +67,9 @@ rendezvous::OperatorCallbacks OperatorSessions::CallbacksOf(int index) {
   callbacks.on_accepted = [agent] { agent().orders().OnAccepted(); };
   callbacks.on_found = [agent](const std::string& view) { agent().orders().OnViewDecided(view); };
   callbacks.on_drain = [agent](const std::vector<std::string>& pods, const std::string& reason,
-                               std::int64_t deadline, std::optional<std::int64_t> left_ms) {
-    agent().orders().OnDrain(pods, reason, deadline, left_ms);
+                               std::int64_t deadline, std::optional<std::int64_t> left_ms,
+                               std::optional<bool> all_leave) {
+    agent().orders().OnDrain(pods, reason, deadline, left_ms, all_leave);
   };
   callbacks.on_pod_gone = [agent](const std::string& pod, const std::string& reason) {
     agent().peers().OnSuspect(pod, reason);
