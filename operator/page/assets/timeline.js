@@ -95,6 +95,10 @@ function drawAxis(ctx, x, ms, width, height) {
   }
 }
 
+function firstOf(texts) {
+  return texts.slice(0, 5).join("; ") + (texts.length > 5 ? "; ..." : "");
+}
+
 function sayTimeline() {
   const { shown, chosen } = timeline;
   const says = [];
@@ -106,7 +110,11 @@ function sayTimeline() {
   }
   if (!shown.lanes.length) says.push("No rank has told what it did.");
   if (shown.hidden) says.push(`${shown.hidden} more ranks are not drawn.`);
-  if (shown.missing.length) says.push("Left out: " + shown.missing.slice(0, 5).join("; ") + (shown.missing.length > 5 ? "; ..." : ""));
+  if (shown.missing.length) says.push("Left out: " + firstOf(shown.missing));
+  if (shown.uncompared.length) {
+    says.push(`No operation tells how far these machines' clocks differ from the coordinator's: ${firstOf(shown.uncompared)}. ` +
+      "The lanes of each end with what it did last; moments of different machines can't be compared.");
+  }
   $("timeline-says").textContent = says.join(" ");
   $("timeline-chosen").textContent = chosen || "Press a bar to see what it is.";
 }
