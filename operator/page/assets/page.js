@@ -5,6 +5,7 @@
 const PHASES = ["detect", "decide", "connect", "redo", "resume"];
 const MOST_SAMPLES = 900;
 const HEAT_ROW = { least: 6, most: 22, height: 280 };
+const GAP = undefined;  // in a coloured row: nothing was heard of the rank
 // What the coloured rows may show: of a rank in a sample, with the most that the scale goes to where that is fixed.
 const HEAT = {
   own: {
@@ -121,6 +122,13 @@ function draw() {
   drawRanks();
 }
 
+// The newest step that is known: a look that nobody has answered tells of none.
+function lastStep() {
+  let at = page.samples.length - 1;
+  while (at > 0 && !known(page.samples[at].step)) --at;
+  return page.samples[at].step;
+}
+
 function drawNow() {
   const { job } = page;
   const last = page.samples[page.samples.length - 1];
@@ -133,9 +141,9 @@ function drawNow() {
     return p;
   }));
   $("since").textContent = new Date(page.samples[0].t).toLocaleString();
-  $("workers").textContent = String(last.workers);
+  $("workers").textContent = number(last.workers);
   $("view").textContent = job.view || "-";
-  $("step").textContent = number(last.step);
+  $("step").textContent = number(lastStep());
   $("pace").textContent = duration(last.stepSeconds);
   $("rate").textContent = last.samplesPerSecond ? number(last.samplesPerSecond) : "-";
   $("lost").textContent = number(job.stepsLost);
@@ -206,10 +214,12 @@ function drawCharts() {
   }
 }
 
-// Which of the values that the script reports is drawn: a loss, if there is one.
+// Which of the values that the script has reported is drawn: a loss, if there is one. The newest sample
+// may have none of them, because nobody has answered, or because the job has ended.
 function pickValue() {
-  const names = Object.keys(page.samples[page.samples.length - 1].values).sort();
+  const names = [...new Set(page.samples.flatMap((sample) => Object.keys(sample.values)))].sort();
   $("values").hidden = names.length === 0;
+  if (names.length === 0) return;  // what somebody has chosen stays chosen
   const options = $("value");
   if ([...options.options].map((option) => option.value).join() === names.join()) return;
   options.replaceChildren(...names.map((name) => new Option(name, name)));
@@ -217,14 +227,16 @@ function pickValue() {
   options.value = page.value;
 }
 
-// A row for each rank, a column for each look. Where no step has ended since the look before, the one
-// before counts.
+// A row for each rank, a column for each look: GAP where nothing was heard of a rank that the view has,
+// null where it has no value. Where no step has ended since the look before, the one before counts.
 function heatCells(looks, ranks, of) {
   const last = new Array(ranks).fill(null);
   return looks.map((sample) => {
+    const untold = new Set(sample.untold);
     for (let rank = 0; rank < ranks; ++rank) {
-      const value = rank < sample.computes.length ? of(sample, rank) : null;
-      if (known(value) || rank >= sample.computes.length) last[rank] = value;
+      if (untold.has(rank)) last[rank] = GAP;
+      else if (rank >= sample.computes.length) last[rank] = null;
+      else last[rank] = of(sample, rank) ?? (last[rank] === GAP ? null : last[rank]);
     }
     return last.slice();
   });
@@ -267,13 +279,17 @@ function drawHeat() {
   }));
   ctx.globalAlpha = 1;
   ctx.fillStyle = color("--quiet");
+  cells.forEach((column, x) => column.forEach((value, rank) => {
+    if (value === GAP) ctx.fillRect(edge(x), rank * tall + Math.floor((tall - 1) / 2), edge(x + 1) - edge(x), 1);
+  }));
   ctx.font = "11px system-ui, sans-serif";
   ctx.textBaseline = "middle";
   const each = Math.ceil(12 / tall);
   for (let rank = 0; rank < ranks; rank += each) ctx.fillText(String(rank), 6, rank * tall + tall / 2);
   $("heat-scale").textContent = shows.most ? "0 % to 100 %" : `0 to ${duration(most)}`;
   const hidden = page.job.ranks.length - ranks;
-  $("heat-says").textContent = (hidden > 0 && looks.length ? `The first ${ranks} of ${page.job.ranks.length} ranks. ` : "") + shows.says;
+  const gaps = cells.some((column) => column.includes(GAP)) ? " A thin line: the rank's sidecar gave no answer." : "";
+  $("heat-says").textContent = (hidden > 0 && looks.length ? `The first ${ranks} of ${page.job.ranks.length} ranks. ` : "") + shows.says + gaps;
 }
 
 // ---- Tables
