@@ -27,7 +27,13 @@ const $ = (id) => document.getElementById(id);
 const percent = (share) => (share === null || share === undefined ? "-" : Math.round(share * 100) + " %");
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-const page = { key: "", stream: null, past: 0, samples: [], job: null, charts: [], value: "" };
+// `turn` counts the jobs that were begun with: what was asked for in an earlier turn comes too late.
+const page = { key: "", turn: 0, stream: null, past: 0, samples: [], job: null, charts: [], value: "" };
+// What is told of a job that could not be looked at yet is less: the rest is as of a job without pods.
+const UNSEEN = { view: "", pods: [], ranks: [], slots: 1, straggler: null, changes: [] };
+
+// Nothing is drawn of a job before its first sample.
+const isSeen = () => page.job !== null && page.samples.length > 0;
 
 function duration(seconds) {
   if (seconds === null || seconds === undefined) return "-";
@@ -68,23 +74,35 @@ function row(cells, name) {
 
 function show(key) {
   if (page.stream) page.stream.close();
-  Object.assign(page, { key, past: 0, samples: [], job: null });
+  const turn = page.turn + 1;
+  Object.assign(page, { key, turn, stream: null, past: 0, samples: [], job: null });
   location.hash = key;
-  $("log").hidden = true;
+  clear();
   fetch("/api/job?job=" + encodeURIComponent(key))
     .then((answer) => (answer.ok ? answer.json() : Promise.reject(new Error(answer.statusText))))
     .then((seen) => {
-      if (page.key !== key) return;
+      if (page.turn !== turn) return;
       page.samples = seen.samples;
       page.past = seen.past;
-      page.job = seen.job;
-      if (page.samples.length) draw();  // else with the first look, which the stream brings
+      page.job = { ...UNSEEN, ...seen.job };
+      drawSeen();  // the rest comes with the first look, which the stream brings
       follow(key);
     })
     .catch((error) => {
+      if (page.turn !== turn) return;
       $("connection").textContent = "not connected: " + error.message;
-      if (page.key === key) page.key = "";  // the next list of jobs tries again
+      page.key = "";  // the next list of jobs tries again
     });
+}
+
+// Nothing of another job may stand under the name of the one that was chosen.
+function clear() {
+  $("job").hidden = true;
+  $("log").hidden = true;
+  $("state").textContent = "";
+  $("since").textContent = "-";
+  $("ranks").tBodies[0].replaceChildren();  // of which a button may have the focus
+  document.dispatchEvent(new Event("another-job"));
 }
 
 function follow(key) {
@@ -92,13 +110,15 @@ function follow(key) {
   page.stream = stream;
   stream.onmessage = (event) => {
     const seen = JSON.parse(event.data);
+    if (page.stream !== stream) return;
     sayWhyNot(seen.error);
-    page.job = seen.job;
-    if (!seen.sample) return;  // it could not be looked at yet
-    const last = page.samples[page.samples.length - 1];
-    if (!last || seen.sample.t > last.t) page.samples.push(seen.sample);
-    if (page.samples.length - page.past > MOST_SAMPLES) page.samples.splice(page.past, 1);
-    draw();
+    if (seen.job.uid !== page.job.uid) {  // it was deleted, and made again under its name
+      show(key);
+      return;
+    }
+    page.job = { ...page.job, ...seen.job };
+    if (seen.sample) addSample(seen.sample);  // else it could not be looked at
+    drawSeen();
   };
   stream.onerror = () => {
     if (page.stream !== stream) return;
@@ -108,8 +128,19 @@ function follow(key) {
   };
 }
 
+function addSample(sample) {
+  const last = page.samples[page.samples.length - 1];
+  if (!last || sample.t > last.t) page.samples.push(sample);
+  if (page.samples.length - page.past > MOST_SAMPLES) page.samples.splice(page.past, 1);
+}
+
 function sayWhyNot(error) {
   $("connection").textContent = error ? "not up to date: " + error : "";
+}
+
+function drawSeen() {
+  if (isSeen()) draw();
+  else drawState();
 }
 
 function draw() {
@@ -122,6 +153,12 @@ function draw() {
   drawRanks();
 }
 
+function drawState() {
+  const { state } = page.job;
+  $("state").textContent = state;
+  $("state").className = "state " + ({ Running: "good", Succeeded: "good", Failed: "bad" }[state] || "warn");
+}
+
 // The newest step that is known: a look that nobody has answered tells of none.
 function lastStep() {
   let at = page.samples.length - 1;
@@ -132,9 +169,7 @@ function lastStep() {
 function drawNow() {
   const { job } = page;
   const last = page.samples[page.samples.length - 1];
-  const state = $("state");
-  state.textContent = job.state;
-  state.className = "state " + ({ Running: "good", Succeeded: "good", Failed: "bad" }[job.state] || "warn");
+  drawState();
   $("troubles").replaceChildren(...job.troubles.map((trouble) => {
     const p = document.createElement("p");
     p.textContent = `${trouble.message} (${trouble.reason})`;
@@ -441,12 +476,12 @@ function listJobs() {
 }
 
 $("jobs").addEventListener("change", (event) => show(event.target.value));
-$("value").addEventListener("change", (event) => { page.value = event.target.value; drawCharts(); });
-$("heat-shows").addEventListener("change", () => { if (page.job) drawHeat(); });
+$("value").addEventListener("change", (event) => { page.value = event.target.value; if (isSeen()) drawCharts(); });
+$("heat-shows").addEventListener("change", () => { if (isSeen()) drawHeat(); });
 $("log-one").addEventListener("change", readLog);
 $("log-close").addEventListener("click", () => { $("log").hidden = true; });
-window.addEventListener("resize", () => { if (page.job) { drawCharts(); drawHeat(); } });
-window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (page.job) { makeCharts(); draw(); } });
+window.addEventListener("resize", () => { if (isSeen()) { drawCharts(); drawHeat(); } });
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (isSeen()) { makeCharts(); draw(); } });
 // The token has become a cookie: it need not stay in the address.
 history.replaceState(null, "", "/" + location.hash);
 listJobs();
