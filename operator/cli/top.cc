@@ -20,7 +20,11 @@ std::string HeadLine(const inspection::Inspection& now,
   for (const auto& [pod, status] : now.answers) epoch = std::max(epoch, status.epoch);
   for (const inspection::RankTimes& times : ranks) step = std::max(step, times.step);
   if (epoch > 0) text += "   view " + inspection::ViewName(epoch);
-  text += "   " + inspection::Counted(ranks.size(), "worker");
+  if (now.silent.empty())
+    text += "   " + inspection::Counted(ranks.size(), "worker");
+  else if (!ranks.empty())  // how many there are besides nobody has told
+    text += "   " + inspection::Counted(ranks.size(), "worker") +
+            (ranks.size() == 1 ? " answers" : " answer");
   if (!ranks.empty()) text += fmt::format("   step {}", step);
   if (const auto seconds = inspection::StepSeconds(ranks))
     text += fmt::format("   {} a step", inspection::Milliseconds(*seconds));
@@ -66,6 +70,17 @@ std::string NoStepYet(const std::vector<inspection::RankTimes>& ranks, const std
       job);
 }
 
+std::string Silence(const inspection::Inspection& now) {
+  const std::string text = inspection::SilentText(now);
+  return text.empty() ? "" : "\n" + text + "\n";
+}
+
+// Whether workers are in a view only their sidecars know.
+std::string WithoutRanks(const inspection::Inspection& now, const std::string& job) {
+  return (now.silent.empty() ? "no worker is in a view\n" : "no sidecar has told of a worker\n") +
+         Silence(now) + fmt::format("More: why {}\n", job);
+}
+
 }  // namespace
 
 std::string TopText(const inspection::Inspection& earlier, const inspection::Inspection& now) {
@@ -74,9 +89,8 @@ std::string TopText(const inspection::Inspection& earlier, const inspection::Ins
       {"RANK", "WORKER", "STEP", "COMPUTES", "BLOCKED", "WAITING", "RUNNING", "MB/S"}};
   for (const inspection::RankTimes& times : ranks) rows.push_back(RowOf(times));
   const std::string job = fields::TextAt(now.job, "/metadata/name");
-  if (ranks.empty())
-    return HeadLine(now, ranks) + fmt::format("no worker is in a view\nMore: why {}\n", job);
-  return HeadLine(now, ranks) + Lay(rows) + HoldUp(ranks) + NoStepYet(ranks, job);
+  if (ranks.empty()) return HeadLine(now, ranks) + WithoutRanks(now, job);
+  return HeadLine(now, ranks) + Lay(rows) + HoldUp(ranks) + NoStepYet(ranks, job) + Silence(now);
 }
 
 }  // namespace ringmaster::cli

@@ -7,8 +7,9 @@
 
 namespace ringmaster::cli {
 
-// A worker that is new since `earlier` counts from its first view. The last line names the rank
-// that the others wait for, if there is one.
+// A worker that is new since `earlier` counts from its first view. Below the ranks it names the one
+// that the others wait for, if there is one, and says which sidecars gave no answer now: a screen
+// that is drawn anew takes away what was said beside it.
 std::string TopText(const inspection::Inspection& earlier, const inspection::Inspection& now);
 
 }  // namespace ringmaster::cli

@@ -31,7 +31,7 @@ Outcome<void> Top(const TopOptions& options, const Surroundings& around) {
   auto earlier = inspection::Look(*to, options.job);
   if (!earlier)
     return tl::unexpected(NotThere(*to, around, NameKind::kJob, options.job, earlier.error()));
-  inspection::SaySilent(*earlier);
+  if (once) inspection::SaySilent(*earlier);  // else each frame says who is
   while (true) {
     std::this_thread::sleep_for(options.interval);
     auto now = inspection::Look(*to, options.job);

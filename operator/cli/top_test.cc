@@ -99,5 +99,23 @@ TEST(TopTest, WithoutWorkersItSaysSo) {
               AllOf(HasSubstr("digits"), HasSubstr("no worker is in a view\nMore: why digits\n")));
 }
 
+TEST(TopTest, WhoDidNotAnswerIsSaidWithTheOthers) {
+  const auto earlier = Look({{10, Times(100, 50, 50, 0)}});
+  auto now = Look({{14, Times(102, 50.5, 50.2, 0.4)}});
+  now.silent = {"p1: no status from 10.0.0.7:1 within 500 ms"};
+  EXPECT_THAT(TopText(earlier, now),
+              AllOf(HasSubstr("   1 worker answers   step 14"), HasSubstr("0      p0       14"),
+                    HasSubstr("\n1 of 2 sidecars gave no answer; p1: no status from")));
+}
+
+TEST(TopTest, WhereSidecarsAreSilentItIsNotSaidThatNoWorkerIsInAView) {
+  auto now = Look({});
+  now.silent = {"p0: no status from 10.0.0.7:1 within 500 ms", "p1: the same"};
+  EXPECT_THAT(TopText(now, now),
+              AllOf(Not(HasSubstr("no worker is in a view")), Not(HasSubstr("0 workers")),
+                    HasSubstr("2 of 2 sidecars gave no answer; p0: no status from 10.0.0.7:1"),
+                    HasSubstr("\nMore: why digits\n")));
+}
+
 }  // namespace
 }  // namespace ringmaster::cli

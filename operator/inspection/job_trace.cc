@@ -281,7 +281,8 @@ JobTrace LayTogether(std::vector<PodTrace> pods) {
   for (std::size_t i = 1; i < machines.size(); ++i) {
     ClockNote note = Compare(machines[i].spans, machines[0].spans);
     note.pod = trace.pods[machines[i].pods.front()].pod;
-    for (const std::size_t pod : machines[i].pods) Shift(&trace.pods[pod], -note.ahead_us);
+    note.pods = machines[i].pods;
+    for (const std::size_t pod : note.pods) Shift(&trace.pods[pod], -note.ahead_us);
     trace.clocks.push_back(std::move(note));
   }
   FindLate(&trace);

@@ -8,6 +8,7 @@
 // Pure: functions of values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -18,7 +19,9 @@
 namespace ringmaster::inspection {
 
 struct ClockNote {
-  std::string pod;        // the first pod of its machine
+  std::string pod;  // the first pod of its machine
+  // All pods of the machine, by their places in JobTrace::pods.
+  std::vector<std::size_t> pods = {};
   bool compared = false;  // false: no operation allows it, so the clock is used as it is
   double ahead_us = 0;    // relative to the coordinator's clock, by the operations
   double uncertain_us = 0;

@@ -70,29 +70,66 @@ Json PaceOf(const inspection::RankTimes& times) {
   return times.between.seconds / static_cast<double>(times.steps);
 }
 
+// The figures of each rank stand in its own place: one that has not answered moves no other.
+struct ByRank {
+  Json computes = Json::array();
+  Json paces = Json::array();
+  Json untold = Json::array();
+};
+
+ByRank FiguresByRank(const std::vector<inspection::RankTimes>& ranks, std::size_t in_view,
+                     std::size_t most_ranks) {
+  std::size_t places = in_view;
+  for (const inspection::RankTimes& times : ranks)
+    places = std::max(places, static_cast<std::size_t>(times.rank) + 1);
+  places = std::min(places, most_ranks);
+  ByRank figures;
+  figures.computes = figures.paces = Json(places, nullptr);
+  std::vector<bool> told(places, false);
+  for (const inspection::RankTimes& times : ranks) {
+    const auto place = static_cast<std::size_t>(times.rank);
+    if (place >= places) continue;
+    told[place] = true;
+    if (times.between.seconds > 0) figures.computes[place] = 1 - times.Share(times.between.blocked);
+    figures.paces[place] = PaceOf(times);
+  }
+  for (std::size_t place = 0; place < places; ++place)
+    if (!told[place]) figures.untold.push_back(place);
+  return figures;
+}
+
+// Of a look that no sidecar has answered: nothing is known, which is not the same as nothing done.
+Json UntoldSample(std::int64_t unix_ms) {
+  return {{"t", unix_ms},
+          {"workers", nullptr},
+          {"step", nullptr},
+          {"stepSeconds", nullptr},
+          {"samplesPerSecond", nullptr},
+          {"values", Json::object()},
+          {"computes", Json::array()},
+          {"paces", Json::array()},
+          {"untold", Json::array()}};
+}
+
 Json Sample(const inspection::Inspection& look, const std::vector<inspection::RankTimes>& ranks,
             std::size_t most_ranks, std::int64_t unix_ms) {
   const inspection::SidecarStatus* teller = inspection::Teller(look);
-  Json computes = Json::array(), paces = Json::array();
-  uint64_t step = teller == nullptr ? 0 : teller->step;
+  if (teller == nullptr) return UntoldSample(unix_ms);
+  uint64_t step = teller->step;
   double samples_per_second = 0;
   for (const auto& [pod, status] : look.answers) samples_per_second += status.samples_per_second;
-  for (const inspection::RankTimes& times : ranks) {
-    step = std::max(step, times.step);
-    if (computes.size() == most_ranks) continue;
-    const bool known = times.between.seconds > 0;
-    computes.push_back(known ? Json(1 - times.Share(times.between.blocked)) : Json());
-    paces.push_back(PaceOf(times));
-  }
+  for (const inspection::RankTimes& times : ranks) step = std::max(step, times.step);
   const auto seconds = inspection::StepSeconds(ranks);
+  ByRank figures = FiguresByRank(ranks, teller->ranks.size(), most_ranks);
   return {{"t", unix_ms},
-          {"workers", teller == nullptr ? 0 : teller->ranks.size()},
+          {"workers", teller->ranks.size()},
           {"step", step},
           {"stepSeconds", seconds ? Json(*seconds) : Json()},
           {"samplesPerSecond", samples_per_second},
-          {"values", teller == nullptr ? Json::object() : Json(teller->values)},
-          {"computes", std::move(computes)},
-          {"paces", std::move(paces)}};
+          {"values", teller->values},
+          {"computes", std::move(figures.computes)},
+          {"paces", std::move(figures.paces)},
+          {"untold", std::move(figures.untold)}};
 }
 
 // Turns a row of a sidecar's history into a sample; `before` is the preceding sample, or null.
@@ -112,7 +149,8 @@ Json PastSample(const Json& row, const Json& names, const Json& before) {
           {"samplesPerSecond", 0.0},
           {"values", std::move(values)},
           {"computes", Json::array()},
-          {"paces", Json::array()}};
+          {"paces", Json::array()},
+          {"untold", Json::array()}};
 }
 
 bool IsRow(const Json& row) {

@@ -42,7 +42,9 @@ class JobHistory {
   // {"t": unix ms, "workers": ranks in the view, "step", "stepSeconds" (null: none was completed
   // since the sample before), "samplesPerSecond", "values": what the script reports,
   // "computes": by rank, the share of its time in which it was not blocked (null: not known),
-  // "paces": by rank, the seconds of a step (null: none has ended)}
+  // "paces": by rank, the seconds of a step (null: none has ended),
+  // "untold": ranks of the view of which no sidecar has told}
+  // Where no sidecar has answered at all, the figures are null, "values" and the lists are empty.
   const Json& newest() const { return samples_.back(); }
   // Past samples come first; they are like the others, but without ranks in "computes".
   Json Samples() const;

@@ -39,18 +39,48 @@ TEST(JobHistoryTest, ASampleTellsWhatHappenedSinceTheOneBefore) {
                                               {"samplesPerSecond", 0.0},
                                               {"values", {{"loss", 0.5}}},
                                               {"computes", {0.75, 0.75}},
-                                              {"paces", {0.5, 0.5}}}));
+                                              {"paces", {0.5, 0.5}},
+                                              {"untold", nlohmann::json::array()}}));
 }
 
-TEST(JobHistoryTest, WithoutAnAnswerASampleIsEmptyAndTheJobStaysToldOf) {
+TEST(JobHistoryTest, WithoutAnAnswerNothingIsKnownAndTheJobStaysToldOf) {
   JobHistory history({});
   Inspection look = Look(1, {});
   look.answers.clear();
   history.Add(look, 1000);
-  EXPECT_EQ(history.newest()["workers"], 0);
-  EXPECT_EQ(history.newest()["stepSeconds"], nullptr);
+  for (const char* figure : {"workers", "step", "stepSeconds", "samplesPerSecond"})
+    EXPECT_EQ(history.newest()[figure], nullptr) << figure << ": a 0 would be a claim";
+  EXPECT_EQ(history.newest()["values"], nlohmann::json::object());
   EXPECT_EQ(history.Now()["view"], "");
   EXPECT_EQ(history.Now()["state"], "Running");
+}
+
+// Rank r in the pod "p<r>", of a view of `size` ranks.
+Inspection LookAt(const std::vector<int>& ranks, std::size_t size, double blocked) {
+  const SidecarStatus told = Look(10, {.seconds = 100, .blocked = blocked}).answers["p0"];
+  Inspection look;
+  for (const int rank : ranks) {
+    SidecarStatus& status = look.answers["p" + std::to_string(rank)] = told;
+    status.ranks.resize(size);
+    status.workers = {told.workers[0]};
+    status.workers[0].rank = rank;
+  }
+  return look;
+}
+
+TEST(JobHistoryTest, ARankThatDoesNotAnswerLeavesAGapAndNoOtherTakesItsPlace) {
+  JobHistory history({});
+  history.Add(LookAt({0, 2}, 4, 25), 1000);
+  EXPECT_EQ(history.newest()["computes"], nlohmann::json({0.75, nullptr, 0.75, nullptr}));
+  EXPECT_EQ(history.newest()["paces"].size(), 4u);
+  EXPECT_EQ(history.newest()["untold"], nlohmann::json({1, 3}));
+}
+
+TEST(JobHistoryTest, ARankBeyondWhatIsKeptTakesNoPlaceOfAnother) {
+  JobHistory history({.ranks = 2});
+  history.Add(LookAt({1, 7}, 8, 25), 1000);
+  EXPECT_EQ(history.newest()["computes"], nlohmann::json({nullptr, 0.75}));
+  EXPECT_EQ(history.newest()["untold"], nlohmann::json({0}));
 }
 
 TEST(JobHistoryTest, TheChangesStayWhenTheJobsSidecarsHaveGone) {
@@ -131,7 +161,8 @@ TEST(JobHistoryTest, WhatASidecarHasKeptComesBeforeTheFirstLook) {
                                         {"samplesPerSecond", 0.0},
                                         {"values", {{"loss", 0.5}}},
                                         {"computes", nlohmann::json::array()},
-                                        {"paces", nlohmann::json::array()}}));
+                                        {"paces", nlohmann::json::array()},
+                                        {"untold", nlohmann::json::array()}}));
   EXPECT_EQ(samples[2]["stepSeconds"], nullptr) << "no step was completed";
   EXPECT_EQ(samples[3]["t"], 7000);
 }

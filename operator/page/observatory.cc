@@ -71,8 +71,8 @@ void Observatory::LookAtAll(const std::stop_token& stop) {
     for (const Json& job : *jobs) listed_[api::KeyOf(job)] = Summary(job);
     line_ = std::move(line);
   }
-  std::set<std::string> there;
-  for (const Json& job : *jobs) there.insert(api::KeyOf(job));
+  std::map<std::string, std::string> there;
+  for (const Json& job : *jobs) there[api::KeyOf(job)] = fields::TextAt(job, "/metadata/uid");
   MarkGone(there);
   std::map<std::string, std::string> failed;
   for (Json& job : Chosen(std::move(*jobs))) {
@@ -96,11 +96,8 @@ Json Observatory::LineOf(const std::vector<Json>& jobs) {
 }
 
 std::vector<Json> Observatory::Chosen(std::vector<Json> jobs) {
-  if (options_.asked_within.count() == 0) {
-    if (jobs.size() > options_.jobs) jobs.resize(options_.jobs);
-    return jobs;
-  }
   sync::MutexLock lock(&mu_);
+  if (options_.asked_within.count() == 0) return FirstOf(std::move(jobs));
   const auto oldest = Clock::now() - options_.asked_within;
   std::erase_if(asked_, [&](const auto& asked) { return asked.second < oldest; });
   std::erase_if(jobs_, [&](const auto& job) REQUIRES(mu_) { return asked_.count(job.first) == 0; });
@@ -109,18 +106,34 @@ std::vector<Json> Observatory::Chosen(std::vector<Json> jobs) {
   return jobs;
 }
 
+std::vector<Json> Observatory::FirstOf(std::vector<Json> jobs) {
+  std::erase_if(asked_,
+                [&](const auto& asked) REQUIRES(mu_) { return listed_.count(asked.first) == 0; });
+  if (jobs.size() <= options_.jobs) return jobs;
+  std::stable_partition(jobs.begin(), jobs.end(), [&](const Json& job) REQUIRES(mu_) {
+    return asked_.count(api::KeyOf(job)) > 0;
+  });
+  for (std::size_t i = options_.jobs; i < jobs.size(); ++i) jobs_.erase(api::KeyOf(jobs[i]));
+  jobs.resize(options_.jobs);
+  return jobs;
+}
+
 // If there are too many jobs, the one whose last request is oldest is dropped.
 void Observatory::AskedFor(const std::string& key) {
   SomebodyAsks();
-  if (options_.asked_within.count() == 0 || listed_.count(key) == 0) return;
+  if (listed_.count(key) == 0) return;
   asked_[key] = Clock::now();
   if (asked_.size() <= options_.jobs) return;
   asked_.erase(std::min_element(asked_.begin(), asked_.end(),
                                 [](const auto& a, const auto& b) { return a.second < b.second; }));
 }
 
-void Observatory::MarkGone(const std::set<std::string>& there) {
+void Observatory::MarkGone(const std::map<std::string, std::string>& there) {
   sync::MutexLock lock(&mu_);
+  std::erase_if(jobs_, [&](const auto& job) {
+    const auto same_name = there.find(job.first);
+    return same_name != there.end() && same_name->second != job.second.uid;
+  });
   std::multimap<std::uint64_t, std::string> gone;  // by the observation that missed them
   for (auto& [key, watched] : jobs_) {
     if (there.count(key) > 0) continue;

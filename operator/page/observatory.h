@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <thread>
 
@@ -24,7 +23,8 @@ class Observatory {
 
   struct Options {
     std::chrono::milliseconds interval{1000};  // between two observations
-    std::size_t jobs = 200;                    // if there are more, only the first are observed
+    // If there are more, those are observed that were requested last, and then the first.
+    std::size_t jobs = 200;
     // If not 0, only jobs that were requested within this time are observed, the latest ones if
     // there are too many, and none without requests.
     std::chrono::seconds asked_within{0};
@@ -68,8 +68,11 @@ class Observatory {
   std::vector<Json> Chosen(std::vector<Json> jobs);
   bool WantsPast(const inspection::Inspection& look) const;
   void Keep(inspection::Inspection look, const Json& past);
-  // Those of `there` are; the others have been deleted.
-  void MarkGone(const std::set<std::string>& there);
+  // `there` has the uids of all existing jobs by their keys; others have been deleted. What is kept
+  // of a job that was deleted and made anew under its name would be taken for the new one's.
+  void MarkGone(const std::map<std::string, std::string>& there);
+  // Without requests all jobs have a place, as far as there are not too many.
+  std::vector<Json> FirstOf(std::vector<Json> jobs) REQUIRES(mu_);
   void AskedFor(const std::string& key) REQUIRES(mu_);
   void SomebodyAsks() REQUIRES(mu_);
   bool Idle() const;

@@ -22,7 +22,7 @@ class ThreeJobs final : public Source {
   Answer<std::vector<json>> Jobs() override {
     std::vector<json> jobs;
     for (const char* name : {"a", "b", "c"})
-      jobs.push_back({{"metadata", {{"namespace", "default"}, {"name", name}, {"uid", name}}},
+      jobs.push_back({{"metadata", {{"namespace", "default"}, {"name", name}, {"uid", Uid(name)}}},
                       {"status", {{"state", waits_ ? "Pending" : "Running"}, {"worldSize", 1}}}});
     return jobs;
   }
@@ -30,6 +30,8 @@ class ThreeJobs final : public Source {
     return job["metadata"]["name"].get<std::string>()[0] - '`';  // a: 1, b: 2, c: 3
   }
   void LetWait() { waits_ = true; }
+  // All jobs are deleted, and made again under their names.
+  void MakeAnew() { anew_ = true; }
   void LetNobodySeePods(bool refuses = true) { refuses_ = refuses; }
   Answer<inspection::Inspection> Inspect(json job) override {
     if (refuses_) return tl::unexpected(std::string("list pods: forbidden"));
@@ -63,7 +65,9 @@ class ThreeJobs final : public Source {
   }
 
  private:
-  std::atomic<bool> waits_{false}, refuses_{false};
+  std::string Uid(const std::string& name) const { return name + (anew_ ? " anew" : ""); }
+
+  std::atomic<bool> waits_{false}, refuses_{false}, anew_{false};
   mutable sync::Mutex mu_;
   std::map<std::string, int> looks_ GUARDED_BY(mu_);
   int histories_ GUARDED_BY(mu_) = 0;
@@ -149,6 +153,38 @@ TEST_F(ObservatoryTest, ThoseThatWaitAreInLineByTheirPriority) {
   EXPECT_EQ(line[0]["name"], "c");
   EXPECT_EQ(line[0]["priority"], 3);
   EXPECT_EQ(line[1]["name"], "b");
+}
+
+TEST_F(ObservatoryTest, OfAJobThatWasMadeAnewNothingOfTheOldOneIsTold) {
+  ASSERT_TRUE(Until([&] { return Listed().size() == 3; }));
+  ASSERT_TRUE(Until([&] { return SamplesOf("default/a") > 0; }));
+  source_->LetNobodySeePods();
+  source_->MakeAnew();
+  ASSERT_TRUE(Until([&] { return observatory_.Jobs()["jobs"][0]["uid"] == "a anew"; }));
+  EXPECT_TRUE(Until([&] { return observatory_.Job("default/a")["job"]["uid"] == "a anew"; }))
+      << "it could not be looked at yet, so nothing is known of it but that it is there";
+  EXPECT_EQ(SamplesOf("default/a"), 0u);
+}
+
+// As `ringmaster ui` looks: at all jobs, as far as there are not too many.
+TEST(ObservatoryOfAllTest, OfTooManyJobsTheOneThatIsAskedForIsLookedAt) {
+  const auto source = std::make_shared<ThreeJobs>();
+  Observatory observatory(source, {.interval = std::chrono::milliseconds(1), .jobs = 2});
+  const auto is_seen = [&](const char* key) {
+    const json job = observatory.Job(key);
+    return !job.is_null() && !job["samples"].empty();
+  };
+  ASSERT_TRUE(Until([&] { return source->looks()["b"] > 2; }));
+  EXPECT_EQ(source->looks().count("c"), 0u) << "it is the third, and nobody asks for it";
+  ASSERT_TRUE(Until([&] { return is_seen("default/c"); }));
+  std::uint64_t seen = 0;
+  EXPECT_TRUE(Until([&] {
+    return observatory.Newer("default/c", &seen, std::chrono::seconds(1)).contains("sample");
+  }));
+  const int looks = source->looks()["a"];
+  EXPECT_TRUE(Until([&] { return source->looks()["a"] > looks + 2; }))
+      << "the other place is the first's";
+  EXPECT_TRUE(Until([&] { return is_seen("default/b"); })) << "it is asked for now";
 }
 
 // Jobs that can't be observed; the first observation tells the observatory to stop.

@@ -8,6 +8,7 @@
 
 #include "operator/inspection/job_trace.h"
 #include "operator/page/assets.h"
+#include "operator/page/log_end.h"
 #include "operator/page/slow_answer.h"
 #include "operator/page/timeline_lanes.h"
 #include "operator/page/worker_lines.h"
@@ -46,17 +47,25 @@ struct LogQuery {
 
 std::string Unreadable(const std::string& why) { return "the log can't be read: " + why + "\n"; }
 
+// In front of a text of whose beginning something is left out.
+constexpr char kLeftOut[] =
+    "... (what came before is left out: of a log no more than its last MiB is shown)\n";
+
+std::string Told(const std::string& text, bool cut) { return cut ? kLeftOut + text : text; }
+
 // The last lines of a pod's log.
 std::string LogText(Source* source, const LogQuery& query, std::stop_token stop) {
-  std::string text;
+  LogEnd end(kMostLogBytes);
   const auto read = source->Log(
       query.ns, query.pod, query.lines,
       [&](std::string_view more) {
-        text.append(more.substr(0, kMostLogBytes - std::min(kMostLogBytes, text.size())));
-        return text.size() < kMostLogBytes;
+        end.Feed(more);
+        return true;
       },
       std::move(stop));
-  return read ? text : Unreadable(read.error());
+  if (!read) return Unreadable(read.error());
+  const std::string text = end.Finish();
+  return Told(text, end.cut());
 }
 
 // Of one worker, as far as they are among the last lines of its pod.
@@ -69,7 +78,9 @@ std::string WorkerLogText(Source* source, const LogQuery& query, std::stop_token
         return true;
       },
       std::move(stop));
-  return read ? kept.Finish() : Unreadable(read.error());
+  if (!read) return Unreadable(read.error());
+  const std::string text = kept.Finish();
+  return Told(text, kept.cut());
 }
 
 Response LogOf(Source* source, const Request& request) {

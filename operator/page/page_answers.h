@@ -6,7 +6,8 @@
 //   GET /api/stream?job=NAMESPACE/NAME      an event with Observatory::Newer() for each observation
 //   GET /api/timeline?job=NAMESPACE/NAME&seconds=S  LanesOf(); gathered on a thread of its own
 //   GET /api/log?namespace=N&pod=P&lines=L  text; read on a thread of its own. With &worker=W only
-//                                           lines with this number in front
+//                                           lines with this number in front. Of what is longer
+//                                           than a MiB the end, and a line that says so
 //
 // Thread rule: called from the loop of http::Server. Only the gate may block.
 #pragma once

@@ -20,8 +20,9 @@ struct LanesLimits {
 //  "waits", "runs", "changes": [[ms since `from`, ms it took, what], ..]}],
 //  "changes": [[ms, ms, phase, reason], ..] as the coordinator saw them,
 //  "hidden": ranks that have no lane, "operations", "late": [{"rank", "worker", "last",
-//  "waitedSeconds"}], "missing": [sentence, ..]}
-// Times are the coordinator's.
+//  "waitedSeconds"}], "missing": [sentence, ..], "uncompared": [the first pod of a machine, ..]}
+// Times are the coordinator's. Where no operation compares a machine's clock with it, the machine's
+// lanes end with its own newest event, because its clock may be hours off.
 nlohmann::json LanesOf(const inspection::JobTrace& trace, const std::vector<std::string>& missing,
                        const LanesLimits& limits);
 

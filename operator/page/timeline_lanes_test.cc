@@ -63,6 +63,40 @@ TEST(TimelineLanesTest, EachRankHasALaneOfTheLastSeconds) {
   EXPECT_EQ(lanes["hidden"], 0);
 }
 
+TEST(TimelineLanesTest, WhereNothingComparesTheClocksOfMachinesEachEndsWithItsOwn) {
+  inspection::PodTrace first = Pod(0), second = Pod(1);
+  second.machine = "another";
+  for (inspection::TraceEvent& event : second.events) {
+    event.at_us += 3600e6;
+    event.numbers = {};  // so that no operation is known to be the same
+  }
+  const json lanes = LanesOf(inspection::LayTogether({first, second}), {}, {.seconds = 3});
+  EXPECT_EQ(lanes["ms"], 3000);
+  ASSERT_EQ(lanes["lanes"].size(), 2u);
+  for (const json& lane : lanes["lanes"]) {
+    ASSERT_EQ(lane["runs"].size(), 4u) << lane["worker"];
+    EXPECT_EQ(lane["runs"][3][0], 2900.0) << lane["worker"];
+  }
+  EXPECT_EQ(lanes.value("uncompared", json()), json({"p1"}));
+}
+
+TEST(TimelineLanesTest, TheClockOfAMachineThatHasToldNothingIsNoMatter) {
+  inspection::PodTrace first = Pod(0), second = Pod(1, 0);
+  second.machine = "another";
+  const json lanes = LanesOf(inspection::LayTogether({first, second}), {}, {.seconds = 3});
+  EXPECT_EQ(lanes.value("uncompared", json()), json::array());
+  EXPECT_EQ(lanes["lanes"][0]["runs"].size(), 4u);
+}
+
+TEST(TimelineLanesTest, ClocksThatOperationsCompareAreOneTime) {
+  inspection::PodTrace first = Pod(0), second = Pod(1);
+  second.machine = "another";
+  for (inspection::TraceEvent& event : second.events) event.at_us += 3600e6;
+  const json lanes = LanesOf(inspection::LayTogether({first, second}), {}, {.seconds = 3});
+  EXPECT_EQ(lanes.value("uncompared", json()), json::array());
+  EXPECT_EQ(lanes["lanes"][0]["runs"].size(), lanes["lanes"][1]["runs"].size());
+}
+
 TEST(TimelineLanesTest, OfVeryManyRanksAndOperationsOnlySomeAreShown) {
   std::vector<inspection::PodTrace> pods;
   for (int rank = 0; rank < 8; ++rank) pods.push_back(Pod(rank, 50));

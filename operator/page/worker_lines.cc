@@ -25,6 +25,7 @@ void WorkerLines::OnLine(std::string_view line) {
   kept_.emplace_back(line);
   bytes_ += line.size() + 1;
   while (kept_.size() > most_lines_ || bytes_ > most_bytes_) {
+    cut_ = kept_.size() <= most_lines_;
     bytes_ -= kept_.front().size() + 1;
     kept_.pop_front();
   }

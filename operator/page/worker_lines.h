@@ -21,6 +21,8 @@ class WorkerLines {
   void Feed(std::string_view text);
   // Call once, when no more text comes.
   std::string Finish();
+  // Whether lines that were among the last ones had to go because of their bytes.
+  bool cut() const { return cut_; }
 
  private:
   void OnLine(std::string_view line);
@@ -29,6 +31,7 @@ class WorkerLines {
   const std::size_t most_lines_, most_bytes_;
   std::deque<std::string> kept_;
   std::size_t bytes_ = 0;  // of what is kept, with the line ends
+  bool cut_ = false;
   lines::LineSplitter splitter_{[this](std::string_view line) { OnLine(line); },
                                 lines::LineSplitter::kLongestLabelled};
 };

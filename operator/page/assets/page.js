@@ -5,6 +5,7 @@
 const PHASES = ["detect", "decide", "connect", "redo", "resume"];
 const MOST_SAMPLES = 900;
 const HEAT_ROW = { least: 6, most: 22, height: 280 };
+const GAP = undefined;  // in a coloured row: nothing was heard of the rank
 // What the coloured rows may show: of a rank in a sample, with the most that the scale goes to where that is fixed.
 const HEAT = {
   own: {
@@ -26,7 +27,13 @@ const $ = (id) => document.getElementById(id);
 const percent = (share) => (share === null || share === undefined ? "-" : Math.round(share * 100) + " %");
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-const page = { key: "", stream: null, past: 0, samples: [], job: null, charts: [], value: "" };
+// `turn` counts the jobs that were begun with: what was asked for in an earlier turn comes too late.
+const page = { key: "", turn: 0, stream: null, past: 0, samples: [], job: null, charts: [], value: "" };
+// What is told of a job that could not be looked at yet is less: the rest is as of a job without pods.
+const UNSEEN = { view: "", pods: [], ranks: [], slots: 1, straggler: null, changes: [] };
+
+// Nothing is drawn of a job before its first sample.
+const isSeen = () => page.job !== null && page.samples.length > 0;
 
 function duration(seconds) {
   if (seconds === null || seconds === undefined) return "-";
@@ -67,23 +74,35 @@ function row(cells, name) {
 
 function show(key) {
   if (page.stream) page.stream.close();
-  Object.assign(page, { key, past: 0, samples: [], job: null });
+  const turn = page.turn + 1;
+  Object.assign(page, { key, turn, stream: null, past: 0, samples: [], job: null });
   location.hash = key;
-  $("log").hidden = true;
+  clear();
   fetch("/api/job?job=" + encodeURIComponent(key))
     .then((answer) => (answer.ok ? answer.json() : Promise.reject(new Error(answer.statusText))))
     .then((seen) => {
-      if (page.key !== key) return;
+      if (page.turn !== turn) return;
       page.samples = seen.samples;
       page.past = seen.past;
-      page.job = seen.job;
-      if (page.samples.length) draw();  // else with the first look, which the stream brings
+      page.job = { ...UNSEEN, ...seen.job };
+      drawSeen();  // the rest comes with the first look, which the stream brings
       follow(key);
     })
     .catch((error) => {
+      if (page.turn !== turn) return;
       $("connection").textContent = "not connected: " + error.message;
-      if (page.key === key) page.key = "";  // the next list of jobs tries again
+      page.key = "";  // the next list of jobs tries again
     });
+}
+
+// Nothing of another job may stand under the name of the one that was chosen.
+function clear() {
+  $("job").hidden = true;
+  $("log").hidden = true;
+  $("state").textContent = "";
+  $("since").textContent = "-";
+  $("ranks").tBodies[0].replaceChildren();  // of which a button may have the focus
+  document.dispatchEvent(new Event("another-job"));
 }
 
 function follow(key) {
@@ -91,13 +110,15 @@ function follow(key) {
   page.stream = stream;
   stream.onmessage = (event) => {
     const seen = JSON.parse(event.data);
+    if (page.stream !== stream) return;
     sayWhyNot(seen.error);
-    page.job = seen.job;
-    if (!seen.sample) return;  // it could not be looked at yet
-    const last = page.samples[page.samples.length - 1];
-    if (!last || seen.sample.t > last.t) page.samples.push(seen.sample);
-    if (page.samples.length - page.past > MOST_SAMPLES) page.samples.splice(page.past, 1);
-    draw();
+    if (seen.job.uid !== page.job.uid) {  // it was deleted, and made again under its name
+      show(key);
+      return;
+    }
+    page.job = { ...page.job, ...seen.job };
+    if (seen.sample) addSample(seen.sample);  // else it could not be looked at
+    drawSeen();
   };
   stream.onerror = () => {
     if (page.stream !== stream) return;
@@ -107,8 +128,19 @@ function follow(key) {
   };
 }
 
+function addSample(sample) {
+  const last = page.samples[page.samples.length - 1];
+  if (!last || sample.t > last.t) page.samples.push(sample);
+  if (page.samples.length - page.past > MOST_SAMPLES) page.samples.splice(page.past, 1);
+}
+
 function sayWhyNot(error) {
   $("connection").textContent = error ? "not up to date: " + error : "";
+}
+
+function drawSeen() {
+  if (isSeen()) draw();
+  else drawState();
 }
 
 function draw() {
@@ -121,21 +153,32 @@ function draw() {
   drawRanks();
 }
 
+function drawState() {
+  const { state } = page.job;
+  $("state").textContent = state;
+  $("state").className = "state " + ({ Running: "good", Succeeded: "good", Failed: "bad" }[state] || "warn");
+}
+
+// The newest step that is known: a look that nobody has answered tells of none.
+function lastStep() {
+  let at = page.samples.length - 1;
+  while (at > 0 && !known(page.samples[at].step)) --at;
+  return page.samples[at].step;
+}
+
 function drawNow() {
   const { job } = page;
   const last = page.samples[page.samples.length - 1];
-  const state = $("state");
-  state.textContent = job.state;
-  state.className = "state " + ({ Running: "good", Succeeded: "good", Failed: "bad" }[job.state] || "warn");
+  drawState();
   $("troubles").replaceChildren(...job.troubles.map((trouble) => {
     const p = document.createElement("p");
     p.textContent = `${trouble.message} (${trouble.reason})`;
     return p;
   }));
   $("since").textContent = new Date(page.samples[0].t).toLocaleString();
-  $("workers").textContent = String(last.workers);
+  $("workers").textContent = number(last.workers);
   $("view").textContent = job.view || "-";
-  $("step").textContent = number(last.step);
+  $("step").textContent = number(lastStep());
   $("pace").textContent = duration(last.stepSeconds);
   $("rate").textContent = last.samplesPerSecond ? number(last.samplesPerSecond) : "-";
   $("lost").textContent = number(job.stepsLost);
@@ -206,10 +249,12 @@ function drawCharts() {
   }
 }
 
-// Which of the values that the script reports is drawn: a loss, if there is one.
+// Which of the values that the script has reported is drawn: a loss, if there is one. The newest sample
+// may have none of them, because nobody has answered, or because the job has ended.
 function pickValue() {
-  const names = Object.keys(page.samples[page.samples.length - 1].values).sort();
+  const names = [...new Set(page.samples.flatMap((sample) => Object.keys(sample.values)))].sort();
   $("values").hidden = names.length === 0;
+  if (names.length === 0) return;  // what somebody has chosen stays chosen
   const options = $("value");
   if ([...options.options].map((option) => option.value).join() === names.join()) return;
   options.replaceChildren(...names.map((name) => new Option(name, name)));
@@ -217,14 +262,16 @@ function pickValue() {
   options.value = page.value;
 }
 
-// A row for each rank, a column for each look. Where no step has ended since the look before, the one
-// before counts.
+// A row for each rank, a column for each look: GAP where nothing was heard of a rank that the view has,
+// null where it has no value. Where no step has ended since the look before, the one before counts.
 function heatCells(looks, ranks, of) {
   const last = new Array(ranks).fill(null);
   return looks.map((sample) => {
+    const untold = new Set(sample.untold);
     for (let rank = 0; rank < ranks; ++rank) {
-      const value = rank < sample.computes.length ? of(sample, rank) : null;
-      if (known(value) || rank >= sample.computes.length) last[rank] = value;
+      if (untold.has(rank)) last[rank] = GAP;
+      else if (rank >= sample.computes.length) last[rank] = null;
+      else last[rank] = of(sample, rank) ?? (last[rank] === GAP ? null : last[rank]);
     }
     return last.slice();
   });
@@ -267,13 +314,17 @@ function drawHeat() {
   }));
   ctx.globalAlpha = 1;
   ctx.fillStyle = color("--quiet");
+  cells.forEach((column, x) => column.forEach((value, rank) => {
+    if (value === GAP) ctx.fillRect(edge(x), rank * tall + Math.floor((tall - 1) / 2), edge(x + 1) - edge(x), 1);
+  }));
   ctx.font = "11px system-ui, sans-serif";
   ctx.textBaseline = "middle";
   const each = Math.ceil(12 / tall);
   for (let rank = 0; rank < ranks; rank += each) ctx.fillText(String(rank), 6, rank * tall + tall / 2);
   $("heat-scale").textContent = shows.most ? "0 % to 100 %" : `0 to ${duration(most)}`;
   const hidden = page.job.ranks.length - ranks;
-  $("heat-says").textContent = (hidden > 0 && looks.length ? `The first ${ranks} of ${page.job.ranks.length} ranks. ` : "") + shows.says;
+  const gaps = cells.some((column) => column.includes(GAP)) ? " A thin line: the rank's sidecar gave no answer." : "";
+  $("heat-says").textContent = (hidden > 0 && looks.length ? `The first ${ranks} of ${page.job.ranks.length} ranks. ` : "") + shows.says + gaps;
 }
 
 // ---- Tables
@@ -425,12 +476,12 @@ function listJobs() {
 }
 
 $("jobs").addEventListener("change", (event) => show(event.target.value));
-$("value").addEventListener("change", (event) => { page.value = event.target.value; drawCharts(); });
-$("heat-shows").addEventListener("change", () => { if (page.job) drawHeat(); });
+$("value").addEventListener("change", (event) => { page.value = event.target.value; if (isSeen()) drawCharts(); });
+$("heat-shows").addEventListener("change", () => { if (isSeen()) drawHeat(); });
 $("log-one").addEventListener("change", readLog);
 $("log-close").addEventListener("click", () => { $("log").hidden = true; });
-window.addEventListener("resize", () => { if (page.job) { drawCharts(); drawHeat(); } });
-window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (page.job) { makeCharts(); draw(); } });
+window.addEventListener("resize", () => { if (isSeen()) { drawCharts(); drawHeat(); } });
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (isSeen()) { makeCharts(); draw(); } });
 // The token has become a cookie: it need not stay in the address.
 history.replaceState(null, "", "/" + location.hash);
 listJobs();

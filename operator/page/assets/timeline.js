@@ -4,27 +4,28 @@
 
 const LANES = { margin: 34, height: 22, axis: 18, changes: 14, again: 3000, open: 32 };
 
-const timeline = { key: "", shown: null, asking: false, chosen: null };
+// `turn`: that of the page in which it was begun.
+const timeline = { turn: 0, shown: null, asking: false, chosen: null };
 
 // A job without ranks, or one that has been deleted, has none.
 function timelineWanted() {
-  if (page.key !== timeline.key || !page.job || page.job.state === "Deleted") return false;
+  if (page.turn !== timeline.turn || !isSeen() || page.job.state === "Deleted") return false;
   return page.key && $("timeline").open && !$("timeline-hold").checked && document.visibilityState === "visible";
 }
 
 function askTimeline() {
-  if (page.key !== timeline.key) startTimeline();
+  if (page.turn !== timeline.turn) startTimeline();
   if (!timelineWanted() || timeline.asking) return;
-  const { key } = page;
+  const { key, turn } = page;
   timeline.asking = true;
   fetch(`/api/timeline?job=${encodeURIComponent(key)}&seconds=${$("timeline-seconds").value}`)
     .then((answer) => (answer.ok ? answer.json() : answer.text().then((text) => Promise.reject(new Error(text.trim())))))
     .then((seen) => {
-      if (page.key !== key || $("timeline-hold").checked) return;
+      if (page.turn !== turn || $("timeline-hold").checked) return;
       Object.assign(timeline, { shown: seen, chosen: null });
       drawTimeline();
     })
-    .catch((error) => { $("timeline-says").textContent = "no timeline: " + error.message; })
+    .catch((error) => { if (page.turn === turn) $("timeline-says").textContent = "no timeline: " + error.message; })
     .finally(() => { timeline.asking = false; });
 }
 
@@ -32,9 +33,17 @@ function askTimeline() {
 function startTimeline() {
   const ranks = page.job ? page.job.ranks.length : 0;
   if (!ranks) return;
-  Object.assign(timeline, { key: page.key, shown: null, chosen: null });
+  timeline.turn = page.turn;
   $("timeline").open = ranks <= LANES.open;
+}
+
+// What was drawn, and perhaps held, is another job's.
+function clearTimeline() {
+  Object.assign(timeline, { shown: null, chosen: null });
+  timelineCanvas(0);
+  $("timeline-hold").checked = false;
   $("timeline-says").textContent = "...";
+  $("timeline-chosen").textContent = "";
 }
 
 function laneColors() {
@@ -95,6 +104,10 @@ function drawAxis(ctx, x, ms, width, height) {
   }
 }
 
+function firstOf(texts) {
+  return texts.slice(0, 5).join("; ") + (texts.length > 5 ? "; ..." : "");
+}
+
 function sayTimeline() {
   const { shown, chosen } = timeline;
   const says = [];
@@ -106,7 +119,11 @@ function sayTimeline() {
   }
   if (!shown.lanes.length) says.push("No rank has told what it did.");
   if (shown.hidden) says.push(`${shown.hidden} more ranks are not drawn.`);
-  if (shown.missing.length) says.push("Left out: " + shown.missing.slice(0, 5).join("; ") + (shown.missing.length > 5 ? "; ..." : ""));
+  if (shown.missing.length) says.push("Left out: " + firstOf(shown.missing));
+  if (shown.uncompared.length) {
+    says.push(`No operation tells how far these machines' clocks differ from the coordinator's: ${firstOf(shown.uncompared)}. ` +
+      "The lanes of each end with what it did last; moments of different machines can't be compared.");
+  }
   $("timeline-says").textContent = says.join(" ");
   $("timeline-chosen").textContent = chosen || "Press a bar to see what it is.";
 }
@@ -133,6 +150,7 @@ function chooseBar(event) {
   sayTimeline();
 }
 
+document.addEventListener("another-job", clearTimeline);
 $("timeline-lanes").addEventListener("click", chooseBar);
 $("timeline").addEventListener("toggle", () => { drawTimeline(); askTimeline(); });
 $("timeline-seconds").addEventListener("change", askTimeline);
