@@ -193,11 +193,13 @@ std::vector<std::string> ConditionLines(const Json& job, api::Time now) {
 
 std::string CountsText(const Json& status) {
   const auto again = fields::Integer(status, "restartsFromCheckpoint");
-  return fmt::format("{} lost steps, {}{} worker restarts, {} pods replaced, {} faults",
-                     fields::Integer(status, "stepsLost"),
-                     again == 0 ? "" : fmt::format("{} restarts from the checkpoint, ", again),
-                     fields::Integer(status, "workerRestarts"),
-                     fields::Integer(status, "podsReplaced"), fields::Integer(status, "faults"));
+  return fmt::format(
+      "{} lost steps, {}{} worker restarts, {} pods replaced, {} faults",
+      fields::Integer(status, "stepsLost"),
+      again == 0 ? ""
+                 : fmt::format("{} from the checkpoint, ", inspection::Counted(again, "restart")),
+      fields::Integer(status, "workerRestarts"), fields::Integer(status, "podsReplaced"),
+      fields::Integer(status, "faults"));
 }
 
 }  // namespace

@@ -129,6 +129,12 @@ kube::Result<Inspection> Inspect(const Connection& to, Json job) {
   const std::string name = fields::TextAt(job, "/metadata/name");
   auto pods = ReadPods(to, ns, name);
   if (!pods) return tl::unexpected(pods.error());
+  // A job of this name that was deleted a moment ago may still have pods.
+  const std::string uid = fields::TextAt(job, "/metadata/uid");
+  std::erase_if(*pods, [&](const Json& pod) {
+    const std::string of = fields::Text(fields::At(pod, "/metadata/labels"), api::kJobUidLabel);
+    return !of.empty() && of != uid;
+  });
   Inspection found{std::move(job), std::move(*pods), {}, {}, {}};
   std::vector<Question> questions = QuestionsTo(SidecarsOf(found.pods));
   if (!questions.empty()) AskAll(to, ns, TokenOf(to, ns, name), &questions);

@@ -99,7 +99,13 @@ void AddSidecar(const SidecarStatus& status, std::vector<std::string>* parts) {
 
 std::string Phase(const Json& pod, api::Time now) {
   const std::string deleted = fields::TextAt(pod, "/metadata/deletionTimestamp");
-  if (!deleted.empty()) return "Terminating" + For(deleted, now);
+  if (!deleted.empty()) {
+    // That is when its grace period ends.
+    const auto end = api::ParseTime(deleted);
+    const std::chrono::seconds grace(
+        fields::Integer(fields::At(pod, "/metadata"), "deletionGracePeriodSeconds"));
+    return "Terminating" + For(end ? api::FormatTime(*end - grace) : deleted, now);
+  }
   const std::string phase = fields::TextAt(pod, "/status/phase");
   if (phase != "Pending") return phase;
   return phase + For(fields::TextAt(pod, "/metadata/creationTimestamp"), now);

@@ -168,13 +168,14 @@ void ExplainWhatIsKept(const Snapshot& in, WaitReasons& why, DecisionDraft& out,
   why.no_capacity = in.gang_fit->decided;
   if (!in.gang_fit->leavers.empty()) why.leavers = WhoLeaves(in);
   if (!why.no_capacity) {
-    why.kept_why = fmt::format("{} wait: the job stands in line", Plural(left, "pod"));
+    why.kept_why = fmt::format("{} {}: the job stands in line", Plural(left, "pod"),
+                               left == 1 ? "waits" : "wait");
     return;
   }
   const int fit = in.gang_fit->tried;
   why.kept_why = in.gang_fit->fit >= least - candidates.started
-                     ? fmt::format("{} wait for room: {}{}", Plural(left, "pod"), InItsDomain(in),
-                                   in.gang_fit->why)
+                     ? fmt::format("{} {} for room: {}{}", Plural(left, "pod"),
+                                   left == 1 ? "waits" : "wait", InItsDomain(in), in.gang_fit->why)
                      : fmt::format("{} is {}, so that many have to fit together, and {} do: {}{}",
                                    LeastName(in), least, candidates.started + fit, InItsDomain(in),
                                    in.gang_fit->why);

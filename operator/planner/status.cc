@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "operator/api/labels.h"
 #include "operator/planner/phases.h"
@@ -194,6 +195,27 @@ std::string HowTorn(const Snapshot& in) {
          (why != nullptr && why->status ? " (" + why->message + ")" : "");
 }
 
+// Whom the newest view has lost and won since the ring of the status; empty where the status or the
+// view has too many ranks to tell.
+std::string WhoChanged(const Snapshot& in) {
+  const api::Status& known = in.job.status;
+  if (known.ring.empty() || known.ring_omitted > 0 || in.view->ranks.size() > kMostRanks) return "";
+  const auto name = [](const std::string& pod, int slot) {
+    return slot == 0 ? pod : fmt::format("{}/{}", pod, slot);
+  };
+  std::vector<std::string> before, now, left, joined;
+  for (const api::RingEntry& entry : known.ring) before.push_back(name(entry.pod, entry.slot));
+  for (const membership::RankEntry& entry : in.view->ranks) {
+    now.push_back(name(in.view->pods[entry.pod].name, static_cast<int>(entry.slot)));
+  }
+  std::copy_if(before.begin(), before.end(), std::back_inserter(left),
+               [&](const std::string& worker) { return !Contains(now, worker); });
+  std::copy_if(now.begin(), now.end(), std::back_inserter(joined),
+               [&](const std::string& worker) { return !Contains(before, worker); });
+  return (left.empty() ? "" : "; gone: " + Names(left)) +
+         (joined.empty() ? "" : "; joined: " + Names(joined));
+}
+
 void SetRing(const Snapshot& in, const JobState& state, DecisionDraft& out) {
   api::Status& status = out.status;
   const membership::ViewPtr& view = in.view;
@@ -212,8 +234,8 @@ void SetRing(const Snapshot& in, const JobState& state, DecisionDraft& out) {
                                          view->reason == membership::Reason::kQuorumRecovered);
     const std::string torn = HowTorn(in);
     out.AddEvent(loss || !torn.empty(), std::string(ReasonText(view->reason)),
-                 fmt::format("epoch {}: world size {}, before {}{}", EpochText(view->epoch),
-                             view->ranks.size(), status.world_size, torn));
+                 fmt::format("epoch {}: world size {}, before {}{}{}", EpochText(view->epoch),
+                             view->ranks.size(), status.world_size, torn, WhoChanged(in)));
   }
   // A recovery from quorum loss has already written its new lineage.
   status.epoch = std::max(status.epoch, view->epoch);

@@ -169,9 +169,9 @@ TEST(TrainingHistoryTest, AnewStartsTheStepsAndALossTakesThemBack) {
 
 TEST(DepartureTest, APodInNoViewLeavesAtOnce) {
   AgentParts parts;
-  parts.departure.Drain({"u1"}, "Deleted", {});
+  parts.departure.Drain({"u1"}, "Deleted", {}, {});
   EXPECT_FALSE(parts.departure.draining()) << "another pod";
-  parts.departure.Drain({"u0"}, "Deleted", {});
+  parts.departure.Drain({"u0"}, "Deleted", {}, {});
   EXPECT_TRUE(parts.departure.draining());
   EXPECT_TRUE(parts.departure.left());
 }
@@ -179,9 +179,9 @@ TEST(DepartureTest, APodInNoViewLeavesAtOnce) {
 TEST(DepartureTest, WhereAllPodsLeaveTheyGoAtTheNextBoundary) {
   AgentParts parts;
   parts.StartTraining();
-  parts.departure.Drain({"u0"}, "Deleted", {});
+  parts.departure.Drain({"u0"}, "Deleted", {}, {});
   EXPECT_FALSE(parts.Logged("arm to 2"));
-  parts.departure.Drain({"u0", "u1", "u2"}, "Deleted", {});
+  parts.departure.Drain({"u0", "u1", "u2"}, "Deleted", {}, {});
   EXPECT_TRUE(parts.Logged("arm to 2"));
   parts.departure.BoundaryReached(kFirst - 1);
   EXPECT_FALSE(parts.departure.left());
@@ -204,7 +204,7 @@ ViewPtr ViewOfThisPod() {
 TEST(DepartureTest, WhereTheViewIsLeftToPodsThatLeaveTheyGoWithoutAFurtherDrain) {
   AgentParts parts;
   parts.StartTraining();
-  parts.departure.Drain({"u0"}, "Deleted", {});
+  parts.departure.Drain({"u0"}, "Deleted", {}, {});
   parts.membership.Feed(membership::ViewDecided{ViewOfThisPod()});
   parts.departure.BoundaryReached(kFirst);
   parts.departure.CheckEverybodyLeaves();
@@ -226,7 +226,7 @@ TEST(DepartureTest, TheLastPodThatLeavesFirstGivesItsStateToWhoWaits) {
   join.candidate.workers.push_back({.slot = 0, .incarnation = 1, .ready = true, .loads = true});
   parts.membership.Feed(membership::MessageReceived{join, join.candidate.pod.address});
   ASSERT_TRUE(parts.membership.member().admits());
-  parts.departure.Drain({"u0"}, "Deleted", {});
+  parts.departure.Drain({"u0"}, "Deleted", {}, {});
   parts.departure.BoundaryReached(MakeEpoch(1, 2));
   EXPECT_FALSE(parts.departure.left());
   parts.now += std::chrono::minutes(1);  // it is not heard of any more
@@ -241,7 +241,7 @@ TEST(DepartureTest, FinishesOnceAndDrainsNoMore) {
   EXPECT_TRUE(parts.departure.FinishedByRanks(kFirst));
   EXPECT_FALSE(parts.departure.FinishedByRanks(kFirst));
   EXPECT_TRUE(parts.Logged("finish to 1"));
-  parts.departure.Drain({"u0"}, "Deleted", {});
+  parts.departure.Drain({"u0"}, "Deleted", {}, {});
   EXPECT_FALSE(parts.departure.draining());
 }
 
@@ -258,7 +258,7 @@ TEST(DepartureTest, TerminatingEndsTheLoopWhenNoWorkerIsLeft) {
 TEST(DepartureTest, TheLauncherHearsWhetherThePodLeavesBecauseTheSidecarIsTerminated) {
   AgentParts drained;
   drained.StartTraining();
-  drained.departure.Drain({"u0"}, "Deleted", {});
+  drained.departure.Drain({"u0"}, "Deleted", {}, {});
   drained.departure.LeaveByPlan();
   EXPECT_EQ(drained.to_launcher["t"], "finish");
   EXPECT_EQ(drained.to_launcher["terminated"], false);
@@ -459,7 +459,7 @@ TEST_F(WorkerMonitorTest, AnExitWhileThePodLeavesIsOurDoing) {
   EXPECT_TRUE(monitor_.exits().empty());
   monitor_.OnExited({.slot = 0, .exit_code = 1, .incarnation = 1});
   EXPECT_EQ(parts_.log.back(), "exit");
-  parts_.departure.Drain({"u0"}, "Deleted", {});
+  parts_.departure.Drain({"u0"}, "Deleted", {}, {});
   for (int i = 0; i < 40; ++i) monitor_.OnExited({.slot = 0, .exit_code = 1, .incarnation = 1});
   EXPECT_EQ(parts_.log.back(), "exit by us");
   EXPECT_EQ(monitor_.exits().size(), 32u);

@@ -51,11 +51,11 @@ TEST_F(PodReporterTest, ReadinessIsReportedWhenItChanges) {
 TEST_F(PodReporterTest, ThatAllPodsLeaveIsReportedOnceToEachOperator) {
   parts_.StartTraining();
   orders_.OnConnection(true);
-  parts_.departure.Drain({"u0"}, "Suspended", {});
+  parts_.departure.Drain({"u0"}, "Suspended", {}, {});
   reporter_.AfterEvents();
   EXPECT_EQ(Count("all leave"), 0) << "this one does, of three";
   orders_.OnConnection(false);
-  parts_.departure.Drain({"u0", "u1", "u2"}, "Suspended", {});
+  parts_.departure.Drain({"u0", "u1", "u2"}, "Suspended", {}, {});
   reporter_.AfterEvents();
   EXPECT_EQ(Count("all leave"), 0) << "nobody would hear it";
   orders_.OnConnection(true);

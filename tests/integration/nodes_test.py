@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 
-from elastic_test import Job
+from elastic_test import Job, check
 from harness import wait_for
 
 
@@ -107,6 +107,28 @@ def test_a_pod_that_is_deleted_with_grace_leaves_by_plan(write, tmp_path, grace)
             epoch = job.world(3, epoch + 1)
         reasons = job.reasons(job.finish())
         assert set(reasons) <= {"Bootstrap", "PodJoined", "PodDrained"} and reasons.count("PodDrained") == 2, reasons
+
+
+def test_pods_that_are_all_deleted_hand_the_state_on(write, tmp_path):
+    with Job(write, tmp_path, 2, elasticPolicy__minReplicas=1, worker__template__spec__terminationGracePeriodSeconds=120) as job:
+        epoch = job.world(2)
+        api = Api(job.run)
+        first = {pod["metadata"]["uid"] for pod in api.pods().values()}
+        for name in sorted(api.pods()):
+            api.delete_pod(name)
+        wait_for("the deleted pods to go", lambda: not first & {pod["metadata"]["uid"] for pod in api.pods().values()}, alive=job.run.alive)
+        job.world(2, epoch + 1)
+        reasons = job.reasons(job.finish())
+        assert set(reasons) <= {"Bootstrap", "PodJoined", "PodDrained"} and reasons.count("Bootstrap") == 1, reasons
+
+
+def test_the_pods_of_a_deleted_job_leave_after_a_step(write, tmp_path):
+    # A grace period longer than this test waits for anything.
+    with Job(write, tmp_path, 2, worker__template__spec__terminationGracePeriodSeconds=600) as job:
+        job.world(2)
+        Api(job.run).call("DELETE", "/apis/ringmaster.dev/v1alpha1/namespaces/default/horovodjobs/job")
+        assert job.run.wait() != 0
+        check(tmp_path)
 
 
 if __name__ == "__main__":
