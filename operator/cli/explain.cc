@@ -112,9 +112,16 @@ std::string EventText(const inspection::EventLine& event, api::Time now) {
                      event.count > 1 ? fmt::format(" ({} times)", event.count) : "", event.note);
 }
 
+// A pod is not ready before its workers have called init(), so each has such events.
+bool TellsNothing(const inspection::EventLine& event) {
+  return event.reason == "Unhealthy" && event.note.starts_with("Readiness probe failed");
+}
+
 std::vector<std::string> Warnings(const inspection::Inspection& found, api::Time now) {
   std::vector<inspection::EventLine> events = inspection::EventLines(found.events);
-  std::erase_if(events, [](const inspection::EventLine& event) { return !event.warning; });
+  std::erase_if(events, [](const inspection::EventLine& event) {
+    return !event.warning || TellsNothing(event);
+  });
   const size_t skip = events.size() - std::min(events.size(), kWarnings);
   std::vector<std::string> lines;
   for (size_t i = skip; i < events.size(); ++i) lines.push_back(EventText(events[i], now));

@@ -204,6 +204,16 @@ TEST(PodTroublesTest, EachPodThatIsNotWellSaysWhy) {
   EXPECT_THAT(inspection::PodTroubles(Trains(3), kNow), IsEmpty());
 }
 
+TEST(PodTroublesTest, APodTerminatesSinceItWasDeletedAndNotSinceItsGraceIsOver) {
+  inspection::Inspection found = Trains(3);
+  Json leaving = Pod("p1", "Running");
+  leaving["metadata"]["deletionTimestamp"] = api::FormatTime(kNow + std::chrono::seconds(18));
+  leaving["metadata"]["deletionGracePeriodSeconds"] = 30;
+  found.pods.push_back(leaving);
+  EXPECT_THAT(inspection::PodTroubles(found, kNow),
+              testing::ElementsAre(HasSubstr("p1  Terminating for 12s")));
+}
+
 TEST(PodTroublesTest, ABrokenLinkThatNoPodIsLeftOutForIsSaid) {
   inspection::Inspection found = Trains(3);
   const Json answer = Json::parse(R"({"pod": {"name": "p0"},
@@ -295,6 +305,17 @@ TEST(WhyTest, TheLastLossIsToldWithWhatCameAfterIt) {
                     HasSubstr("view 1.3, 4 workers: PodJoined"), Not(HasSubstr("view 1.4,"))));
   found.answers["p0"].rebuilds.erase(found.answers["p0"].rebuilds.begin() + 1);
   EXPECT_THAT(Why(found), Not(HasSubstr("Last loss")));
+}
+
+TEST(WhyTest, ThatPodsWereNotReadyIsNoWarning) {
+  inspection::Inspection found = Trains(12);
+  found.events = {{{"reason", "Unhealthy"},
+                   {"note", "Readiness probe failed: HTTP probe failed with statuscode: 503"},
+                   {"type", "Warning"},
+                   {"eventTime", "2026-01-31T12:08:00.000000Z"}}};
+  EXPECT_THAT(Why(found), Not(HasSubstr("Warnings")));
+  found.events[0]["note"] = "Liveness probe failed";
+  EXPECT_THAT(Why(found), HasSubstr("Warnings:\n"));
 }
 
 TEST(DescribeTest, TellsConditionsPodsAndEvents) {

@@ -174,6 +174,9 @@ TEST(JobsTableTest, ShowsWorkersWithTheirProcessesAndPodsWithoutAny) {
                            HasSubstr("Pending")));
   EXPECT_THAT(JobsTable({job}, {}), Not(HasSubstr("4711")));
   EXPECT_EQ(JobsTable({}, {}), "no jobs\n");
+  // How far it came nobody tells any more.
+  EXPECT_THAT(JobsTable({Job("Succeeded")}, {}),
+              testing::ContainsRegex("Succeeded +[^ ]+ +[^ ]+ +[^ ]+ +- "));
   EXPECT_THAT(JobsTable({job}, {.namespaces = true}),
               AllOf(HasSubstr("NAMESPACE   JOB"), HasSubstr("default")));
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "common/fields/fields.h"
 #include "operator/cli/table_layout.h"
@@ -36,12 +37,13 @@ std::string StateOf(const Json& job) {
 
 std::string ViewCell(uint64_t epoch) { return epoch ? inspection::ViewName(epoch) : "-"; }
 
-uint64_t StepOf(const Json& job) {
-  uint64_t step = 0;
+// The newest that a worker tells of. None does after the end of the job.
+std::string StepOf(const Json& job) {
+  std::optional<uint64_t> step;
   for (const Json& pod : fields::ListAt(job, "/status/pods"))
     for (const Json& worker : fields::List(pod, "workers"))
-      step = std::max(step, fields::Unsigned(worker, "step"));
-  return step;
+      step = std::max(step.value_or(0), fields::Unsigned(worker, "step"));
+  return step ? std::to_string(*step) : "-";
 }
 
 Row JobHead(bool namespaces) {
@@ -63,7 +65,7 @@ Row JobRow(const Json& job, const std::string& state, bool namespaces) {
                  Cell(job, "/spec/worker/replicas"),
              CountOr0(job, "/status/worldSize"),
              ViewCell(fields::Unsigned(fields::Member(job, "status"), "epoch")),
-             std::to_string(StepOf(job)),
+             StepOf(job),
              Cell(job, "/status/lastRebuild/reason")};
   if (namespaces) row.insert(row.begin(), Cell(job, "/metadata/namespace"));
   return row;

@@ -390,12 +390,22 @@ bool IsAboutToFail(const Snapshot& in, DecisionDraft& out, const PodFacts& pod) 
   return true;
 }
 
+// Of a pod whose workers are started again and again, which looks as if it were starting.
+std::string HowTheLastEnded(const SidecarFacts& sidecar) {
+  constexpr int kKilled = 128 + 9;
+  if (!sidecar.last_exit) return "";
+  return fmt::format("; the last worker there {}{}", HowItEnded(*sidecar.last_exit),
+                     *sidecar.last_exit == kKilled ? " (out of memory?)" : "");
+}
+
 std::string WhatIsMissing(const SidecarFacts* sidecar) {
   if (sidecar == nullptr || !sidecar->connected) return "its sidecar has not registered";
   if (sidecar->missing_slots.empty()) return "no worker has connected";
+  const std::string last = HowTheLastEnded(*sidecar);
   if (sidecar->missing_slots.size() == 1)
-    return fmt::format("slot {} has not called init()", sidecar->missing_slots[0]);
-  return fmt::format("slots {} have not called init()", fmt::join(sidecar->missing_slots, ", "));
+    return fmt::format("slot {} has not called init(){}", sidecar->missing_slots[0], last);
+  return fmt::format("slots {} have not called init(){}", fmt::join(sidecar->missing_slots, ", "),
+                     last);
 }
 
 void CountEnds(const Snapshot& in, JobState& state, DecisionDraft& out) {

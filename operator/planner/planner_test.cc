@@ -356,6 +356,11 @@ TEST(PlannerTest, InitTimeoutNamesThePodsAndSlotsThatHaveNotCome) {
   world.Running(0).Ready(0).Running(1).Connected(1);
   EXPECT_THAT(Plan(world.in).status.Find("Running")->message,
               HasSubstr("digits-worker-1 (slot 0 has not called init())"));
+  world.Sidecar(1).last_exit = 137;
+  EXPECT_THAT(Plan(world.in).status.Find("Running")->message,
+              HasSubstr("digits-worker-1 (slot 0 has not called init(); the last worker there was "
+                        "ended by signal 9 (out of memory?))"));
+  world.Sidecar(1).last_exit.reset();
   world.Sidecar(1).missing_slots = {0, 3};
   EXPECT_THAT(Plan(world.in).status.Find("Running")->message,
               HasSubstr("digits-worker-1 (slots 0, 3 have not called init())"));
