@@ -93,6 +93,8 @@ class App final : public OperatorApp {
     if (link_ != nullptr) link_->Stop();
   }
 
+  void Dismiss() override { registry_.DismissAll(); }
+
   std::vector<std::string> NotReady() const override {
     const sync::MutexLock lock(&mu_);
     std::vector<std::string> missing;

@@ -82,6 +82,8 @@ class OperatorApp {
   virtual kube::Result<void> Run(std::stop_token stop) = 0;
   // Finishes the reconciles in progress, then tells the sidecars.
   virtual void Stop() = 0;
+  // Tells the sidecars of all jobs that all pods leave. For a run that ends: call it before Stop.
+  virtual void Dismiss() = 0;
 
   // For people: what is missing before the operator works, and what hangs. Empty: nothing.
   virtual std::vector<std::string> NotReady() const = 0;

@@ -193,6 +193,8 @@ struct Stack {
 
   void Stop() {
     metrics->Stop();
+    // What still trains leaves after its step, if that ends in time.
+    if (app) app->Dismiss();
     if (app) app->Stop();
     if (cluster) {
       cluster->Stop(kGrace);

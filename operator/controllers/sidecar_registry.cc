@@ -217,6 +217,15 @@ void SidecarRegistry::Dismiss(const std::string& job_uid) {
   Notify(job_uid, std::move(all));
 }
 
+void SidecarRegistry::DismissAll() {
+  std::vector<std::string> jobs;
+  {
+    const sync::MutexLock lock(&mu_);
+    for (const auto& [uid, job] : jobs_) jobs.push_back(uid);
+  }
+  for (const std::string& uid : jobs) Dismiss(uid);
+}
+
 void SidecarRegistry::Forget(const std::string& job_key, const std::string& job_uid_to_keep) {
   std::vector<std::string> forgotten;
   {

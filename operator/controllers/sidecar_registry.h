@@ -94,6 +94,7 @@ class SidecarRegistry {
   // The job is being deleted: its sidecars are told that all pods leave, so that they don't look
   // for others that take over.
   void Dismiss(const std::string& job_uid);
+  void DismissAll();
   // Jobs of this key with another uid have been deleted: dismisses and forgets them.
   void Forget(const std::string& job_key, const std::string& job_uid_to_keep = "");
 
