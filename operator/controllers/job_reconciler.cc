@@ -82,9 +82,11 @@ bool JobReconciler::Reconcile(const std::string& key) {
            released;
   }
   const api::HorovodJob& job = **read;
-  if (job.deleting) admission_.Forget(key);
-  if (job.deleting) registry_->Dismiss(job.uid);
-  if (job.deleting) return releaser_.ReleaseDeletedJob(key, *object) && released;
+  if (job.deleting) {
+    admission_.Forget(key);
+    registry_->Dismiss(job.uid);
+    return releaser_.ReleaseDeletedJob(key, *object) && released;
+  }
   return ReconcileJob(job, *object) && released;
 }
 
