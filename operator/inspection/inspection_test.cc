@@ -70,13 +70,20 @@ class InspectionTest : public testing::Test {
         api_->Patch(kube::Pods(), "default", name, running, {.subresource = "status"}).has_value());
   }
   Inspection Look() {
-    auto found = Inspect({api_, "", "default"},
-                         {{"metadata", {{"name", "digits"}, {"namespace", "default"}}}});
+    auto found =
+        Inspect({api_, "", "default"},
+                {{"metadata", {{"name", "digits"}, {"namespace", "default"}, {"uid", uid_}}}});
     EXPECT_TRUE(found.has_value());
     return found.value_or(Inspection{});
   }
+  std::string uid_ = "u";
   std::shared_ptr<ClusterApi> api_ = std::make_shared<ClusterApi>();
 };
+
+TEST_F(InspectionTest, PodsOfAJobThatHadTheNameBeforeAreNotItsPods) {
+  uid_ = "another";
+  EXPECT_TRUE(Look().pods.empty());
+}
 
 TEST_F(InspectionTest, OnAClusterSidecarsAreAskedThroughTheApiServer) {
   const Inspection found = Look();
