@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "operator/api/labels.h"
 #include "operator/planner/phases.h"
@@ -203,15 +204,16 @@ std::string WhoChanged(const Snapshot& in) {
   const auto name = [](const std::string& pod, int slot) {
     return slot == 0 ? pod : fmt::format("{}/{}", pod, slot);
   };
-  std::vector<std::string> before, now, left, joined;
-  for (const api::RingEntry& entry : known.ring) before.push_back(name(entry.pod, entry.slot));
+  std::set<std::string> before, now;
+  for (const api::RingEntry& entry : known.ring) before.insert(name(entry.pod, entry.slot));
   for (const membership::RankEntry& entry : in.view->ranks) {
-    now.push_back(name(in.view->pods[entry.pod].name, static_cast<int>(entry.slot)));
+    now.insert(name(in.view->pods[entry.pod].name, static_cast<int>(entry.slot)));
   }
-  std::copy_if(before.begin(), before.end(), std::back_inserter(left),
-               [&](const std::string& worker) { return !Contains(now, worker); });
-  std::copy_if(now.begin(), now.end(), std::back_inserter(joined),
-               [&](const std::string& worker) { return !Contains(before, worker); });
+  std::vector<std::string> left, joined;
+  std::set_difference(before.begin(), before.end(), now.begin(), now.end(),
+                      std::back_inserter(left));
+  std::set_difference(now.begin(), now.end(), before.begin(), before.end(),
+                      std::back_inserter(joined));
   return (left.empty() ? "" : "; gone: " + Names(left)) +
          (joined.empty() ? "" : "; joined: " + Names(joined));
 }

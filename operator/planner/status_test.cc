@@ -283,6 +283,17 @@ TEST(RingTest, ThatNobodyTrainsBelowMinReplicasIsAnEventOnce) {
   EXPECT_EQ(Find(Plan(world.in), "BelowMinReplicas"), nullptr);
 }
 
+TEST(RingTest, TheEventOfAViewNamesWhoWentAndWhoCame) {
+  World world = World::Training(3);
+  world.Running(3).Ready(3).Members(2, {0, 2, 3});
+  NextView(world, Reason::kPodJoined, true);
+  const Decision out = Plan(world.in);
+  const Event* event = Find(out, "PodJoined");
+  ASSERT_NE(event, nullptr);
+  EXPECT_THAT(event->message,
+              testing::HasSubstr("before 3; gone: digits-worker-1; joined: digits-worker-3"));
+}
+
 TEST(RingTest, StaysAsItWasAtTheEnd) {
   World world = World::Training(2);
   world.End(1, PodPhase::kFailed, 1).Settle();
