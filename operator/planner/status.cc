@@ -201,8 +201,10 @@ std::string HowTorn(const Snapshot& in) {
 std::string WhoChanged(const Snapshot& in) {
   const api::Status& known = in.job.status;
   if (known.ring.empty() || known.ring_omitted > 0 || in.view->ranks.size() > kMostRanks) return "";
-  const auto name = [](const std::string& pod, int slot) {
-    return slot == 0 ? pod : fmt::format("{}/{}", pod, slot);
+  // As sidecars name workers in /status.
+  const bool many = in.job.spec.slots_per_worker > 1;
+  const auto name = [many](const std::string& pod, int slot) {
+    return many ? fmt::format("{}/{}", pod, slot) : pod;
   };
   std::set<std::string> before, now;
   for (const api::RingEntry& entry : known.ring) before.insert(name(entry.pod, entry.slot));

@@ -292,6 +292,9 @@ TEST(RingTest, TheEventOfAViewNamesWhoWentAndWhoCame) {
   ASSERT_NE(event, nullptr);
   EXPECT_THAT(event->message,
               testing::HasSubstr("before 3; gone: digits-worker-1; joined: digits-worker-3"));
+  world.in.job.spec.slots_per_worker = 2;
+  EXPECT_THAT(Find(Plan(world.in), "PodJoined")->message,
+              testing::HasSubstr("gone: digits-worker-1/0; joined: digits-worker-3/0"));
 }
 
 TEST(RingTest, StaysAsItWasAtTheEnd) {
