@@ -272,7 +272,33 @@ def step_workers():
 
 
 def end_step():
-    """Ends a step (see docs/python.md). Planned joins and leaves happen here. Returns StepInfo."""
+    """Ends a step (see docs/python.md). Planned joins and leaves happen here. Returns StepInfo.
+
+    RuntimeError: in a training function that is entered again state.commit() does.
+    """
+    for check in _before_end_step:
+        check()
+    return end_step_now()
+
+
+_before_end_step = []
+_after_end_step = []
+
+
+def before_end_step(check):
+    """Calls it when the script itself calls end_step()."""
+    _before_end_step.append(check)
+    return check
+
+
+def after_end_step(callback):
+    """Calls it with the StepInfo whenever a step has ended."""
+    _after_end_step.append(callback)
+    return callback
+
+
+def end_step_now():
+    """As end_step(), for whoever may do it."""
     global _last_step, _saved
     info = _library.StepInfo()
     try:
@@ -287,6 +313,8 @@ def end_step():
     if info.old_size != info.new_size:
         for callback in list(_resize_callbacks):
             callback(info.old_size, info.new_size)
+    for callback in _after_end_step:
+        callback(info)
     return info
 
 

@@ -69,9 +69,8 @@ class Steps:
         if not all(other.stepped for other in cls._enders if other.takes_turns):
             return cls._warn_if_none_ends()
         cls.begin()
-        info = _core.end_step()
         cls.ended_by_optimizer = True
-        _after_step(info)
+        _core.end_step_now()
 
     @classmethod
     def _warn_if_none_ends(cls):
@@ -94,7 +93,7 @@ class Steps:
             cls.ended_by_optimizer = False  # optimizer.step() has ended this step already
             return
         cls.begin()
-        _after_step(_core.end_step())
+        _core.end_step_now()
 
 
 _running = None  # the state of the training function that runs now
@@ -105,6 +104,15 @@ def is_running():
     return _running is not None
 
 
+@_core.before_end_step
+def _refuse_if_commit_does():
+    if Steps.commit_ends_step:
+        raise RuntimeError(
+            "end_step(): in a function under elastic.run without in_place=True the step ends in "
+            "state.commit() alone: it enters the function again after a change, as who joins does")
+
+
+@_core.after_end_step
 def _after_step(info):
     if _running is None or not info.view_changed:
         return
@@ -328,6 +336,9 @@ class ObjectState(State):
 
     def __init__(self, bcast_object=None, get_rank=None, **values):
         super().__init__(bcast_object, get_rank)
+        for name in values:
+            if callable(getattr(type(self), name, None)):
+                raise ValueError("%s: is the name of a method of the state, choose another" % name)
         self._parts = {name: value for name, value in values.items()
                        if hasattr(value, "state_dict") and hasattr(value, "load_state_dict")}
         self._names = sorted(set(values) - set(self._parts))
@@ -344,17 +355,17 @@ class ObjectState(State):
             self._parts[name] = value
             self._bind_sampler()
 
-    def values(self):
+    def _named_values(self):
         return {name: getattr(self, name) for name in self._names}
 
     def save(self):
         if not self.keeps_copy:
             self._kept = self._kept_parts = None
             return
-        self._kept = copy.deepcopy(self.values())
-        self._kept_parts = self.copied(self._part_states(), self._kept_parts)
+        self._kept = copy.deepcopy(self._named_values())
+        self._kept_parts = self._copied(self._part_states(), self._kept_parts)
 
-    def copied(self, value, before):
+    def _copied(self, value, before):
         """A copy of `value`. `before`: the last one, whose memory it may use, or None."""
         del before
         numbers = {id(entry): list(entry)  # for deepcopy(), which copies them one by one
@@ -367,10 +378,10 @@ class ObjectState(State):
             raise RuntimeError("restore(): the state keeps no copy, because keeps_copy is False")
         for name, value in copy.deepcopy(self._kept).items():
             setattr(self, name, value)
-        self._load_parts(self.copied(self._kept_parts, None))
+        self._load_parts(self._copied(self._kept_parts, None))
 
     def capture(self):
-        return {"values": self.values(), "parts": self._part_states(),
+        return {"values": self._named_values(), "parts": self._part_states(),
                 "random": {name: kept for name, kept in self.random_states().items()
                            if name in self.same_random}}
 
@@ -384,6 +395,11 @@ class ObjectState(State):
 
     def prepare_commit(self):
         for index, sampler in enumerate(self._samplers()):
+            if sampler.streams and runs_in_place():
+                raise RuntimeError(
+                    "sampler: is iterated as for Horovod, which needs a training function that is "
+                    "entered again after a change: leave out in_place=True, or loop over "
+                    "sampler.batches(n)")
             if sampler.streams:
                 name = "ringmaster.sampler.%d" % index
                 sampler.merge(allgather_object(sampler.recorded(), name))
@@ -397,6 +413,8 @@ class ObjectState(State):
 
     def _bind_sampler(self):
         """To what wants to know of one: a DistributedOptimizer of PyTorch."""
+        for sampler in self._samplers():
+            sampler.in_state = True
         for part in self._parts.values():
             if hasattr(part, "adopt"):
                 part.adopt(self, self._samplers()[0] if len(self._samplers()) == 1 else None)

@@ -58,6 +58,9 @@ class ElasticSampler(SamplerNames):
         self.seed = seed
         self._own_total = 0
         self._at_epoch_end = []  # weak references to methods
+        self._empty, self._empty_in = 0, None  # see _empty_settles()
+        self._iterated, self._replicas = [], 1  # of all ranks, in the iteration that was begun last
+        self.in_state = False  # of an elastic.State, whose commit() counts what was recorded
         self.last_settled = None  # the Settled of the last step; None: none since the state came
         self._begin_epoch(0)
 
@@ -109,7 +112,14 @@ class ElasticSampler(SamplerNames):
         view = _core.step_view()
         taken = ahead + sum(len(handed.window) for handed in self._handed_out)
         window = self._window(taken, taken + global_batch)
-        return Share(self._epoch, global_batch, window, share(window, view.rank, view.size))
+        place = (view.rank + self._empty_settles()) % view.size
+        return Share(self._epoch, global_batch, window, share(window, place, view.size))
+
+    def _empty_settles(self):
+        """How often in this step nobody's samples were in a reduction. Then all that is left may be
+        the share of a worker that is dead, but counts until the step ends: the next one takes it.
+        """
+        return self._empty if self._empty_in is _core.last_step() else 0
 
     def indices(self, cut):
         """The samples of a Share, as indices of the dataset."""
@@ -140,6 +150,10 @@ class ElasticSampler(SamplerNames):
         live on, and makes none.
         """
         self._at_epoch_end.append(weakref.WeakMethod(method))
+
+    def let_go(self, method):
+        """It is not called at an epoch's end any more."""
+        self._at_epoch_end = [one for one in self._at_epoch_end if one() != method]
 
     def _end_epoch(self):
         if self._handed_out:
@@ -212,6 +226,8 @@ class ElasticSampler(SamplerNames):
         void = any(count > 1 for count in counts) or not any(counts)
         if again and not shares:  # the step has ended meanwhile
             return Settled([], [], void)
+        if not again and not any(counts):
+            self._empty, self._empty_in = self._empty_settles() + 1, _core.last_step()
         if len(sums) != len(positions):
             raise ValueError("sums: has %d values, must have %d" % (len(sums), len(positions)))
         counted = [] if void else [p for p, count in zip(positions, counts) if count]
@@ -261,6 +277,7 @@ class ElasticSampler(SamplerNames):
         positions = self._left()
         short = -len(positions) % view.size  # equal counts for all, as Horovod does
         positions += list(itertools.islice(itertools.cycle(positions), short if positions else 0))
+        self._iterated, self._replicas = positions, view.size
         self._stream = positions[view.rank::view.size]
         self._length = len(self._stream)
         return iter([self._order[position] for position in self._stream])

@@ -68,8 +68,21 @@ class SamplerNames:
         self._length = None
 
     def record_batch(self, batch_idx, batch_size):
-        """Says that the `batch_idx`th batch of this iteration has been worked on."""
+        """Says that the `batch_idx`th batch of this iteration has been worked on, as on all ranks.
+
+        The next commit() of the state that the sampler is in counts what each rank has recorded. In
+        no state it counts at once, as for Horovod: the batch of this number of every rank.
+        """
         self._recorded.extend(self._positions(batch_idx, batch_size))
+        if not self.in_state:
+            size = self._replicas
+            begin = batch_idx * batch_size * size
+            self.merge([self._iterated[begin:begin + batch_size * size], self._recorded])
+
+    @property
+    def processed_num(self):
+        """How many samples of this epoch are done."""
+        return self._count - self.remaining
 
     def _positions(self, batch_idx, batch_size):
         if self._stream is None:

@@ -95,6 +95,19 @@ def test_TheBatchOfAWorkerThatDiedBeforeTheReductionComesAgainInTheSameEpoch(mon
     assert sorted(world.counted) == list(range(50))
 
 
+@pytest.mark.parametrize("victim", range(4))
+def test_AnEpochEndsWithinOneStepThoughTheShareOfADeadWorkerComesBackAgainAndAgain(monkeypatch, victim):
+    """Where no step ends meanwhile the division goes on counting the dead worker in."""
+    views = [(rank, 4) for rank in range(4) if rank != victim]
+    world = World(monkeypatch, samples=100, size=4, batch=16)
+    world.drop(victim)
+    for _ in range(30):
+        if world.hand_out(views)[0] is None:
+            break
+        world.settle(world.reduce())
+    assert sorted(world.counted) == list(range(100))
+
+
 def test_TheBatchOfAWorkerThatDiedAfterTheReductionDoesNotComeAgain(monkeypatch):
     world = World(monkeypatch, samples=50, size=4, batch=12)
     shares = world.hand_out()
@@ -369,8 +382,15 @@ def test_AGlobalBatchMayBeAWholeNumberOfNumpy():
     assert type(batches.global_batch) is int and len(batches) == 3
 
 
+def of_a_state(samples):
+    """A sampler whose state.commit() is the test's."""
+    sampler = ElasticSampler(samples, seed=1)
+    sampler.in_state = True
+    return sampler
+
+
 def test_HorovodsWayRecordsBatchesAndTheRestIsDividedAgain(monkeypatch):
-    samplers = [ElasticSampler(20, seed=1) for _ in range(2)]
+    samplers = [of_a_state(20) for _ in range(2)]
     streams = []
     for rank, sampler in enumerate(samplers):
         monkeypatch.setattr(_core, "step_view", lambda: _core.View(rank, 2, 1))
@@ -383,6 +403,22 @@ def test_HorovodsWayRecordsBatchesAndTheRestIsDividedAgain(monkeypatch):
     monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 1, 2))
     rest = list(samplers[0])
     assert sorted(rest + streams[0][:4] + streams[1][:4]) == list(range(20))
+
+
+def test_InNoStateTheBatchesOfAllRanksCountAtOnceAsForHorovod(monkeypatch):
+    samplers = [ElasticSampler(20, seed=1) for _ in range(2)]
+    streams = []
+    for rank, sampler in enumerate(samplers):
+        monkeypatch.setattr(_core, "step_view", lambda: _core.View(rank, 2, 1))
+        streams.append(list(sampler))
+        sampler.record_batch(0, 4)
+    for sampler in samplers:
+        assert sampler.processed_num == 8
+        assert sampler.processed_indices == {*streams[0][:4], *streams[1][:4]}
+    resumed = ElasticSampler(20, seed=1)
+    resumed.load_state_dict(samplers[0].state_dict())
+    monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 1, 2))
+    assert sorted([*resumed, *streams[0][:4], *streams[1][:4]]) == list(range(20))
 
 
 def worked_through(sampler):
@@ -417,7 +453,7 @@ def test_TheSameEpochSetAtItsBeginningGoesOnWithWhatARestoredStateSays(monkeypat
 def test_HorovodsAttributesTellWhatIsDoneAndWhatRemains(monkeypatch):
     monkeypatch.setattr(_core, "step_view", lambda: _core.View(1, 2, 1))
     data = list(range(100, 111))
-    sampler = ElasticSampler(data, seed=1)
+    sampler = of_a_state(data)
     assert (sampler.dataset, sampler.shuffle, sampler.seed) == (data, True, 1)
     assert (sampler.num_replicas, sampler.rank, sampler.epoch) == (2, 1, 0)
     assert (sampler.num_samples, sampler.total_size, len(sampler)) == (6, 12, 6)
@@ -439,7 +475,7 @@ def test_HorovodsAttributesTellWhatIsDoneAndWhatRemains(monkeypatch):
 
 def test_TheLengthOfAnIterationStaysWhatItWasWhateverIsCommittedMeanwhile(monkeypatch):
     monkeypatch.setattr(_core, "step_view", lambda: _core.View(0, 2, 1))
-    sampler = ElasticSampler(40, seed=1)
+    sampler = of_a_state(40)
     lengths = []
     for number, _ in enumerate(sampler):
         sampler.record_batch(number, 1)
@@ -454,7 +490,7 @@ def test_TheLengthOfAnIterationStaysWhatItWasWhateverIsCommittedMeanwhile(monkey
 
 
 def test_WhatIsLeftAfterACommitIsKeptAsTwoNumbersAndWhatCameBefore(monkeypatch):
-    samplers = [ElasticSampler(1000, seed=1) for _ in range(2)]
+    samplers = [of_a_state(1000) for _ in range(2)]
     streams = []
     for rank, sampler in enumerate(samplers):
         monkeypatch.setattr(_core, "step_view", lambda: _core.View(rank, 2, 1))

@@ -184,6 +184,80 @@ def test_APartOfAStateCanBeReplaced(world):
     assert torch.equal(state.model.weight, kept)
 
 
+def test_AnotherSamplerOfAStateIsTheOptimizersToo(world):
+    model = torch.nn.Linear(1, 1, bias=False)
+    optimizer = rm.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0))
+    state = rm.elastic.TorchState(model=model, optimizer=optimizer,
+                                  sampler=rm.elastic.ElasticSampler(4, shuffle=False))
+    first = state.sampler
+    for sampler in (first, rm.elastic.ElasticSampler(6, shuffle=False)):
+        state.sampler = sampler
+        for own in state.sampler.batches(2):
+            model(torch.tensor([[float(index)] for index in own])).mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert (first.done, state.sampler.done) == (4, 6)
+
+
+@pytest.mark.parametrize("name", ["save", "capture", "check_host_updates"])
+def test_AValueWithTheNameOfAMethodIsRefused(world, name):
+    with pytest.raises(ValueError, match="^%s: is the name of a method" % name):
+        rm.elastic.ObjectState(**{name: 1})
+    assert rm.elastic.ObjectState(values=[1, 2]).values == [1, 2]
+
+
+def test_TheScriptEndsNoStepWhereCommitDoes(world):
+    @rm.elastic.run
+    def train(state):
+        with pytest.raises(RuntimeError, match="the step ends in state.commit"):
+            rm.end_step()
+        state.commit()
+
+    train(rm.elastic.ObjectState(batch=0))
+    rm.end_step()
+
+
+def test_AStepThatTheScriptEndsInPlaceTellsTheStateOfAChange(world, monkeypatch):
+    resets = []
+
+    @rm.elastic.run(in_place=True)
+    def train(state):
+        rm.end_step()
+        assert not resets
+        monkeypatch.setattr(_core._library.StepInfo, "view_changed", 1)
+        rm.end_step()
+
+    state = rm.elastic.ObjectState(batch=0)
+    state.register_reset_callbacks([lambda: resets.append(1)])
+    train(state)
+    assert resets == [1]
+
+
+def test_ASamplerThatIsIteratedAsForHorovodIsRefusedInPlace(world):
+    @rm.elastic.run(in_place=True)
+    def train(state):
+        next(iter(state.sampler))
+        state.sampler.record_batch(0, 1)
+        state.commit()
+
+    with pytest.raises(RuntimeError, match="leave out in_place=True, or loop over"):
+        train(rm.elastic.ObjectState(sampler=rm.elastic.ElasticSampler(4)))
+
+
+def test_AnOptimizerThatWasReplacedMakesNoStepAtAnEpochsEnd(world):
+    model = torch.nn.Linear(1, 1, bias=False)
+    sampler = rm.elastic.ElasticSampler(6, shuffle=False)
+    made = [rm.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=lr), sampler=sampler,
+                                    backward_passes_per_step=2) for lr in (100.0, 1.0)]
+    begun = model.weight.item()
+    for number, own in enumerate(sampler.batches(2)):
+        model(torch.tensor([[float(index)] for index in own])).mean().backward()
+        if number % 2:
+            made[1].step()
+            made[1].zero_grad()
+    assert begun - model.weight.item() == pytest.approx(0.5 + 2.5 + 4.5)
+
+
 def test_AnInterruptOfTheScriptsOwnSyncsUnlessItSaysNotTo(world):
     synced = []
 

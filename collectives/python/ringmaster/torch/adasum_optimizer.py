@@ -81,6 +81,9 @@ class AdasumSteps(GivesState, KeepsOriginal):
         return starting.start_allreduces(updates, names, Adasum, 1.0, 1.0, self._process_set).wait()
 
 
+AdasumSteps.step.hooked = True  # as of the other DistributedOptimizer
+
+
 def wrap(optimizer, prefix, takes_part, passes, end_step, process_set):
     result = take_over(AdasumSteps, optimizer)
     result._ringmaster_init(prefix, takes_part, passes, end_step, process_set)

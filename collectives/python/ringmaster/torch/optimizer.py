@@ -50,7 +50,7 @@ class _Distributed(GivesState, KeepsOriginal):
         self._options = options
         self._backward_passes = backward_passes
         self._ender = Steps.new_ender() if end_step else None
-        self._sampler = None
+        self._sampler, self._sampler_is_the_states = None, False
         self._pass_weights = PassWeights(options.op == Average)
         self._synchronized = False
         self._should_synchronize = True
@@ -76,19 +76,28 @@ class _Distributed(GivesState, KeepsOriginal):
         done.
         """
         super().adopt(state, sampler)
-        if sampler is not None and self._sampler is None:
-            self._sampler = sampler
-            sampler.batches_per_step = self._backward_passes
-            sampler.on_epoch_end(self._step_with_the_rest)
-            self._weigh_passes()
+        if sampler is None or sampler is self._sampler:
+            return
+        if self._sampler is not None and not self._sampler_is_the_states:
+            return  # it was given to the optimizer itself
+        if self._sampler is not None:
+            self._sampler.let_go(self._step_with_the_rest)
+            for parameter in self._hooks:
+                self._pass_weights.let_go(parameter)
+        self._sampler, self._sampler_is_the_states = sampler, state is not None
+        sampler.batches_per_step = self._backward_passes
+        sampler.on_epoch_end(self._step_with_the_rest)
+        self._weigh_passes()
 
     def _step_with_the_rest(self, newest):
         """The epoch has ended before backward_passes_per_step passes were made.
 
         All ranks come here, also one whose shares were empty and that has made no pass. Of several
-        optimizers those that take turns do, beside the newest one.
+        optimizers those that take turns do, beside the newest one. One whose parameters another
+        optimizer has taken over makes none.
         """
-        if not newest and (self._ender is None or not self._ender.takes_turns):
+        replaced = self._bucket_of and not self._hooks
+        if not newest and (replaced or self._ender is None or not self._ender.takes_turns):
             return
         self.step()
         self.zero_grad()
@@ -359,6 +368,11 @@ class _Distributed(GivesState, KeepsOriginal):
         self._hook_all()
         _core.enter()  # a joiner of a plain script gets its parameters here, before it uses them
         return super().zero_grad(*args, **kwargs)
+
+
+# The optimizer's own step() calls the hooks that scripts have registered. Without this mark PyTorch
+# would make this one call them, too, when a state is loaded.
+_Distributed.step.hooked = True
 
 
 def _weakly(method, parameter):

@@ -331,6 +331,20 @@ def test_a_scheduler_that_was_made_before_it_hides_no_step():
         assert optimizer.param_groups[0]["lr"] == 0.0125
 
 
+def test_hooks_of_a_step_run_once_also_when_a_state_was_loaded():
+    for op in (rm.Average, rm.Adasum):
+        model, plain = make()
+        optimizer = rm.DistributedOptimizer(plain, op=op)
+        if not hasattr(optimizer, "register_step_post_hook"):  # Debian's PyTorch
+            return
+        optimizer.load_state_dict(optimizer.state_dict())
+        steps = []
+        optimizer.register_step_post_hook(lambda *_: steps.append(1))
+        loss_of(model, [rank]).backward()
+        optimizer.step()
+        assert steps == [1], steps
+
+
 before = rm.last_step().step if rm.last_step() else 0
 for test in [value for name, value in sorted(globals().items()) if name.startswith("test_")]:
     test()
