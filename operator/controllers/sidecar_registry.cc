@@ -204,13 +204,17 @@ void SidecarRegistry::Retain(const std::string& job_uid, const std::set<std::str
 
 void SidecarRegistry::Dismiss(const std::string& job_uid) {
   std::vector<std::string> pods;
+  planner::Uids uids;
   {
     const sync::MutexLock lock(&mu_);
     const auto job = jobs_.find(job_uid);
     if (job == jobs_.end()) return;
     for (const auto& [pod_uid, stream] : job->second.streams) pods.push_back(pod_uid);
+    // A list of who is left would be another notice for all with each that ends.
+    planner::Uids& told = job->second.dismissed;
+    if (told == nullptr) told = std::make_shared<const std::vector<std::string>>(pods);
+    uids = told;
   }
-  const auto uids = std::make_shared<const std::vector<std::string>>(pods);
   std::vector<planner::PodNotice> all;
   for (const std::string& pod : pods)
     all.push_back({pod, planner::DrainNotice{uids, "JobDeleted", 0, /*all_leave=*/true}});

@@ -302,7 +302,7 @@ TEST_F(SidecarRegistryTest, AFormerJobOfTheNameIsForgottenAndTheNewOneIsNot) {
 // They would else look for other pods that take over until they are killed.
 TEST_F(SidecarRegistryTest, TheSidecarsOfADeletedJobAreToldThatAllLeave) {
   Connect("a");
-  Connect("b");
+  const auto b = Connect("b");
   Connect("other", 0, "other-uid");
   registry_.Dismiss("job-uid");
   registry_.Dismiss("job-uid");
@@ -314,6 +314,9 @@ TEST_F(SidecarRegistryTest, TheSidecarsOfADeletedJobAreToldThatAllLeave) {
     EXPECT_THAT(*drain->pod_uids, ElementsAre("a", "b"));
   }
   EXPECT_EQ(Sent("other"), 0u);
+  registry_.Disconnect(b);
+  registry_.Dismiss("job-uid");
+  EXPECT_EQ(Sent("a"), 1u) << "it has been told of both";
   registry_.Forget("ns/digits", "job-uid");
   EXPECT_EQ(Sent("other"), 1u) << "it was deleted in the background";
 }

@@ -117,13 +117,44 @@ std::int64_t LeaveBy(const PodFacts& pod) {
   return end ? UnixMs(*end) : 0;
 }
 
+bool IsToldToLeave(const PodFacts& pod) { return pod.drain_since || pod.deleting; }
+
+// The members of the view, if all of them leave; else none. Each has to know of the others: it
+// would wait for them to take over, in vain, until its time is up, and be stopped within a step.
+Uids MembersThatAllLeave(const Snapshot& in) {
+  std::vector<std::string> uids;
+  if (in.view == nullptr) return UidsOf({});
+  for (const membership::Pod& member : in.view->pods) {
+    const PodFacts* pod = FindPod(in, member.uid);
+    if (pod != nullptr && !pod->ended() && !IsToldToLeave(*pod)) return UidsOf({});
+    uids.push_back(member.uid);
+  }
+  return UidsOf(std::move(uids));
+}
+
+// Of those that are told, at most the time of the one that has the least.
+std::int64_t FirstLeavesBy(const Snapshot& in, const std::vector<std::string>& uids) {
+  std::int64_t first = 0;
+  for (const std::string& uid : uids) {
+    const PodFacts* pod = FindPod(in, uid);
+    const std::int64_t by = pod == nullptr ? 0 : LeaveBy(*pod);
+    if (by != 0 && (first == 0 || by < first)) first = by;
+  }
+  return first;
+}
+
 void NotifyDrains(const Snapshot& in, const PodSets& pods, Notices& notices) {
+  const Uids together = MembersThatAllLeave(in);
+  const std::int64_t first = FirstLeavesBy(in, *together);
   for (const PodFacts* pod : pods.leaving) {
     // The pod is not marked yet, so it has no deadline; the next reconcile will have one.
-    if (!pod->drain_since && !pod->deleting) continue;
-    const DrainNotice drain{UidsOf({pod->uid}),
-                            pod->drain_reason.empty() ? "Deleted" : pod->drain_reason,
-                            LeaveBy(*pod)};
+    if (!IsToldToLeave(*pod)) continue;
+    const std::string reason = pod->drain_reason.empty() ? "Deleted" : pod->drain_reason;
+    if (!together->empty() && InView(in, pod->uid)) {
+      notices.Of(pod->uid, DrainNotice{together, reason, first});
+      continue;
+    }
+    const DrainNotice drain{UidsOf({pod->uid}), reason, LeaveBy(*pod)};
     const std::string coordinator = in.view == nullptr ? "" : in.view->coordinator;
     if (coordinator != pod->uid) notices.Of(coordinator, drain);
     notices.Of(pod->uid, drain);

@@ -12,6 +12,8 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Not;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
 
 template <class T>
 std::vector<T> Notices(const Decision& decision) {
@@ -134,6 +136,24 @@ TEST(NotifyDrainsTest, ADeletionIsItsOwnReason) {
   world.Pod(1).delete_at = kNow + seconds(30);
   EXPECT_EQ(Notices<DrainNotice>(Plan(world.in)).at(0).reason, "Deleted");
   EXPECT_FALSE(Notices<DrainNotice>(Plan(world.in)).at(0).all_leave);
+}
+
+TEST(NotifyDrainsTest, WhereAllMembersLeaveEachIsToldOfAllWithTheLeastTime) {
+  World world = World::Training(3);
+  for (const int i : {0, 1}) {
+    world.Pod(i).deleting = true;
+    world.Pod(i).delete_at = kNow + seconds(30 + i);
+  }
+  EXPECT_THAT(*Notices<DrainNotice>(Plan(world.in)).at(0).pod_uids, SizeIs(1)) << "one stays";
+  world.Pod(2).deleting = true;
+  world.Pod(2).delete_at = kNow + seconds(20);
+  const auto notices = Notices<DrainNotice>(Plan(world.in));
+  ASSERT_EQ(notices.size(), 3u);
+  for (const DrainNotice& notice : notices) {
+    EXPECT_THAT(*notice.pod_uids, UnorderedElementsAre("uid-0", "uid-1", "uid-2"));
+    EXPECT_EQ(notice.deadline_unix_ms, Ms(kNow + seconds(20)));
+    EXPECT_FALSE(notice.all_leave) << "others may come and take over";
+  }
 }
 
 TEST(NotifyGoneTest, TheReasonSaysWhatIsKnown) {

@@ -175,10 +175,7 @@ void Agent::Install(const ViewPtr& view) {
       "listed={}",
       EpochText(view->epoch), membership::ReasonText(view->reason), view->pods.size(),
       view->ranks.size(), view->train, view->planned, view->coordinator, listed);
-  table_.orders().Install(view, now);
-  // If all pods of this view leave, too, its workers go at its first boundary: a step that they
-  // begin is one more than those did that have left already.
-  departure_.CheckEverybodyLeaves();
+  table_.orders().Install(view, now, departure_.EntersArmed(view->epoch));
   peers_.SetNews(view->epoch);
   peers_.EnterView(*view);
   const job::Rebuild* rebuild =

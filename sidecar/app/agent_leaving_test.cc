@@ -137,7 +137,53 @@ TEST_F(AgentTest, WhereAllLeaveAFurtherViewEndsAtItsFirstBoundary) {
   agent_->peers().OnMessage(membership::EncodeMessage(decided), "u1", "");
   const auto view = std::find(log_.begin(), log_.end(), "view");
   ASSERT_NE(view, log_.end());
-  EXPECT_NE(std::find(view, log_.end(), "arm"), log_.end()) << "with the view, not a tick later";
+  EXPECT_NE(std::find(log_.begin(), view, "arm"), view) << "else a step may begin in between";
+}
+
+// A first view of this pod alone: nobody else has the state.
+std::string ViewOfOne(const std::string& first_view) {
+  membership::View view = *membership::DecodeView(first_view);
+  view.coordinator = "u0";
+  view.pods.resize(1);
+  view.ranks.resize(1);
+  return membership::EncodeView(view);
+}
+
+// As a kubelet that shuts its node down does it: the pod may be killed sooner than its spec says.
+TEST_F(AgentTest, AfterASignalAloneTheLastPodLeavesAsSoonAsTheOperatorWouldHaveSpoken) {
+  StartWorker();
+  agent_->orders().OnViewDecided(ViewOfOne(FirstView()));
+  agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->Terminate();
+  Advance(milliseconds(500));
+  EXPECT_FALSE(Logged("arm"));
+  Advance(milliseconds(600));
+  EXPECT_TRUE(Logged("arm"));
+}
+
+TEST_F(AgentTest, AfterASignalTheLastPodWaitsForOthersIfTheOperatorSaysThatTheyMayCome) {
+  StartWorker();
+  agent_->orders().OnViewDecided(ViewOfOne(FirstView()));
+  agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->Terminate();
+  Advance(milliseconds(500));
+  agent_->orders().OnDrain({"u0"}, "Deleted", 1, /*left_ms=*/30000, /*all_leave=*/false);
+  Advance(seconds(10));
+  EXPECT_FALSE(Logged("arm"));
+  Advance(seconds(5));
+  EXPECT_TRUE(Logged("arm"));
+}
+
+// An operator of an earlier version names all that leave, and says no more.
+TEST_F(AgentTest, ASignalTakesNothingBackOfWhatTheOperatorHasSaid) {
+  StartWorker();
+  agent_->orders().OnViewDecided(FirstView());
+  agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->orders().OnDrain({"u0", "u1", "u2"}, "Suspended", 1, /*left_ms=*/30000, {});
+  agent_->Terminate();
+  log_.clear();
+  agent_->orders().OnViewDecided(ViewWithout("u2"));
+  EXPECT_TRUE(Logged("arm"));
 }
 
 // All pods of the view are deleted one after the other, and their replacements are on the way.

@@ -16,6 +16,10 @@ namespace {
 // rank is left that could tell it of the end.
 constexpr std::chrono::seconds kRanksEnd{10};
 
+// Whoever deletes a pod through the API server makes the operator speak, too: within this time,
+// mostly. A kubelet that shuts its node down tells the pods alone.
+constexpr std::chrono::seconds kOperatorSpeaks{1};
+
 }  // namespace
 
 Departure::Departure(std::string pod_uid, std::chrono::seconds grace, AgentClock clock,
@@ -30,14 +34,20 @@ void Departure::Drain(const std::vector<std::string>& pods, const std::string& r
                       std::optional<SteadyTime> deadline, std::optional<bool> all_leave) {
   const bool own = std::find(pods.begin(), pods.end(), pod_uid_) != pods.end();
   if (!own) return membership_->Feed(membership::DrainRequested{pods, deadline});
+  operator_has_spoken_ = true;
+  says_all_leave_ = says_all_leave_ || all_leave == true;
+  if (all_leave) others_may_come_ = !says_all_leave_;
+  StartToLeave(pods, reason, deadline);
+}
+
+void Departure::StartToLeave(const std::vector<std::string>& pods, const std::string& reason,
+                             std::optional<SteadyTime> deadline) {
   if (left_ || finishing()) return;
   if (!draining_)
     logging::Info("draining reason=\"{}\" epoch={}", reason, EpochText(membership_->epoch()));
   draining_ = true;
   drain_reason_ = reason;
   drained_pods_.insert(pods.begin(), pods.end());
-  says_all_leave_ = says_all_leave_ || all_leave == true;
-  others_may_come_ = all_leave == false && !says_all_leave_;
   // The other half is for the end of the step.
   const SteadyTime now = clock_.now();
   const SteadyTime half = now + (deadline.value_or(now + grace_) - now) / 2;
@@ -51,8 +61,14 @@ void Departure::Drain(const std::vector<std::string>& pods, const std::string& r
   }
 }
 
-void Departure::DrainOnSignal() {
-  Drain({pod_uid_}, "SIGTERM", clock_.now() + TimeForBoundary(grace_), /*all_leave=*/false);
+void Departure::DrainOnSignal() { LeaveOnSignal(clock_.now() + TimeForBoundary(grace_)); }
+
+void Departure::LeaveOnSignal(SteadyTime deadline) {
+  const SteadyTime now = clock_.now();
+  if (!operator_awaited_until_)
+    operator_awaited_until_ =
+        now + std::min<SteadyTime::duration>(kOperatorSpeaks, (deadline - now) / 4);
+  StartToLeave({pod_uid_}, "SIGTERM", deadline);
 }
 
 bool Departure::EverybodyLeaves() const {
@@ -65,7 +81,11 @@ bool Departure::EverybodyLeaves() const {
   });
 }
 
-bool Departure::WaitsForOthers() const { return others_may_come_ && clock_.now() < stays_until_; }
+bool Departure::WaitsForOthers() const {
+  const SteadyTime now = clock_.now();
+  if (operator_has_spoken_) return others_may_come_ && now < stays_until_;
+  return operator_awaited_until_ && now < *operator_awaited_until_;
+}
 
 void Departure::LeaveByPlan() { Leave(drain_reason_.empty() ? "drained" : drain_reason_); }
 
@@ -74,8 +94,18 @@ void Departure::BoundaryReached(Epoch epoch) {
   CheckEverybodyLeaves();
 }
 
+bool Departure::GoesAtNextBoundary() const {
+  return !left_ && !finishing() && EverybodyLeaves() && !WaitsForOthers();
+}
+
+bool Departure::EntersArmed(Epoch epoch) {
+  if (!GoesAtNextBoundary()) return false;
+  armed_ = epoch;
+  return true;
+}
+
 void Departure::CheckEverybodyLeaves() {
-  if (left_ || finishing() || !EverybodyLeaves() || WaitsForOthers()) return;
+  if (!GoesAtNextBoundary()) return;
   const Epoch epoch = membership_->epoch();
   if (membership_->installed() == nullptr || membership_->installed()->epoch != epoch) return;
   if (std::exchange(armed_, epoch) != epoch) workers_->orders().Arm(epoch);
@@ -119,7 +149,7 @@ void Departure::Terminate() {
   if (!termination_.Begin(clock_.now(), grace_)) return;
   logging::Info("terminating grace_seconds={} epoch={}", grace_.count(),
                 EpochText(membership_->epoch()));
-  if (!finishing()) Drain({pod_uid_}, "SIGTERM", termination_.resign_at(), /*all_leave=*/false);
+  if (!finishing()) LeaveOnSignal(termination_.resign_at());
   CheckTermination();
 }
 

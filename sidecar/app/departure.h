@@ -28,12 +28,14 @@ class Departure {
   // As far as this sidecar was told, all pods of its view leave.
   bool EverybodyLeaves() const;
 
-  // Some pods leave, this one maybe. The boundary may be waited for until `deadline`. `all_leave`:
-  // the job's, and none comes that could take over; no value: an operator of an earlier version
-  // doesn't say it, and names all pods then.
+  // The operator says that some pods leave, this one maybe. The boundary may be waited for until
+  // `deadline`. `all_leave`: the job's, and none comes that could take over; no value: an operator
+  // of an earlier version doesn't say it, and names all pods then.
   void Drain(const std::vector<std::string>& pods, const std::string& reason,
              std::optional<SteadyTime> deadline, std::optional<bool> all_leave);
-  // SIGTERM came to the container of the workers: this pod has its grace period.
+  // SIGTERM came to the container of the workers: this pod has its grace period. Whether others may
+  // come that take over, the operator has said or is about to say; if it is silent, none is waited
+  // for.
   void DrainOnSignal();
   // The membership has decided a view without this pod.
   void LeaveByPlan();
@@ -42,6 +44,10 @@ class Departure {
   // If all pods of the view leave, no view comes after it: the workers go at its next boundary.
   // Where pods may come that take over, they wait for one as long as their time allows.
   void CheckEverybodyLeaves();
+  // All pods of view `epoch`, which is installed now, leave at its first boundary: a step that its
+  // workers began would be one more than those did that have left already. True: its workers have
+  // to know that before they know the view.
+  bool EntersArmed(Epoch epoch);
 
   // All ranks have agreed to end. False: it was known.
   bool FinishedByRanks(Epoch epoch);
@@ -55,9 +61,13 @@ class Departure {
   void CheckTermination();
 
  private:
+  void StartToLeave(const std::vector<std::string>& pods, const std::string& reason,
+                    std::optional<SteadyTime> deadline);
+  void LeaveOnSignal(SteadyTime deadline);
   void Leave(const std::string& reason);
   // Another pod may come to which this one can give the state.
   bool WaitsForOthers() const;
+  bool GoesAtNextBoundary() const;
 
   const std::string pod_uid_;
   const std::chrono::seconds grace_;
@@ -66,9 +76,11 @@ class Departure {
   WorkerTable* const workers_;
   bool draining_ = false, left_ = false;
   std::string drain_reason_;
-  std::set<std::string> drained_pods_;     // asked to leave, as far as this sidecar was told
-  bool says_all_leave_ = false;            // the operator, of the whole job
-  bool others_may_come_ = false;           // that could take over
+  std::set<std::string> drained_pods_;  // asked to leave, as far as this sidecar was told
+  bool says_all_leave_ = false;         // the operator, of the whole job
+  bool operator_has_spoken_ = false;    // of this pod's leaving
+  bool others_may_come_ = false;        // that could take over, says the operator
+  std::optional<SteadyTime> operator_awaited_until_;  // since SIGTERM
   std::optional<SteadyTime> stays_until_;  // at the latest, for the sake of one that comes
   Epoch armed_ = 0;                        // the last view of which everybody leaves
   Epoch boundary_ = 0;                     // the last view at whose boundary the workers stood

@@ -82,19 +82,22 @@ void WorkerOrders::Arm(Epoch epoch) {
   CheckAnswers();
 }
 
-void WorkerOrders::Install(ViewPtr view, SteadyTime now) {
+void WorkerOrders::Install(ViewPtr view, SteadyTime now, bool armed) {
+  const Epoch epoch = view->epoch;
   notifier_.Install(std::move(view));
   // Its workers have been heard by a forerunner of this sidecar, which died before it knew the
   // view.
   if (!launcher_->seen()) ExpectWorkers(now);
   barrier_.Disarm();
+  if (armed) barrier_.Arm(epoch);
   for (WorkerProcess& worker : processes_->all()) {
     if (worker.standby() || !worker.connection.open()) continue;
     if (!worker.connection.welcomed()) {
       notifier_.Welcome(&worker, barrier_);
-    } else {
-      notifier_.SendView(&worker);
+      continue;
     }
+    if (armed && this->view().Lists(worker)) notifier_.SendArm(worker, epoch);
+    notifier_.SendView(&worker);
   }
 }
 

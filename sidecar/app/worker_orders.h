@@ -30,7 +30,8 @@ class WorkerOrders {
   void Arm(Epoch epoch);
   // That answer is waited for: not all workers have ended a step since.
   bool awaits_boundary() const { return barrier_.armed() != 0; }
-  void Install(ViewPtr view, SteadyTime now);
+  // `armed`: its workers stop at its first boundary, and learn that before they learn the view.
+  void Install(ViewPtr view, SteadyTime now, bool armed = false);
   // The stored view of a restarted sidecar: workers listed in it may be using it, until they, the
   // launcher or their fence say otherwise.
   void Restore(ViewPtr view, SteadyTime now);

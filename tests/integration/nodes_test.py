@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 
-from elastic_test import Job, check
+from elastic_test import Job, check, read_logs
 from harness import wait_for
 
 
@@ -121,6 +121,25 @@ def test_pods_that_are_all_deleted_hand_the_state_on(write, tmp_path):
         reasons = job.reasons(job.finish())
         assert set(reasons) <= {"Bootstrap", "PodJoined", "PodDrained"}, reasons
         assert "again from the checkpoint" not in job.run.text()
+
+
+def test_pods_that_are_all_deleted_and_find_no_successor_leave_at_the_same_step(write, tmp_path):
+    # Steps so long that both pods are deleted within one.
+    with Job(write, tmp_path, 2, options=("--sleep-ms", "1000"), elasticPolicy__minReplicas=1,
+             worker__template__spec__terminationGracePeriodSeconds=10) as job:
+        job.world(2)
+        api = Api(job.run)
+        pods = api.pods()
+        first = {pod["metadata"]["uid"] for pod in pods.values()}
+        (tmp_path / "closed").touch()  # those that come don't join
+        job.steps_on(1)
+        for name in pods:
+            api.delete_pod(name)
+        wait_for("the deleted pods to go", lambda: not first & {pod["metadata"]["uid"] for pod in api.pods().values()}, alive=job.run.alive)
+        last = [lines[-1].step for lines in read_logs(tmp_path).values() if lines]
+        assert len(last) == 2 and len(set(last)) == 1, last
+        ends = [(job.run.dir / "logs" / name / "ringmaster-sidecar.log").read_text() for name in pods]
+        assert all("left by plan" in end for end in ends), ends  # none was stopped within a step
 
 
 def test_the_pods_of_a_deleted_job_leave_after_a_step(write, tmp_path):
