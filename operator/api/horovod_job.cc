@@ -400,7 +400,9 @@ FieldErrors CheckUpdate(const Spec& before, const Spec& after) {
   if (before.run_policy.managed_by != after.run_policy.managed_by) {
     errors.push_back({"spec.runPolicy.managedBy", kNewJob});
   }
-  if (before.run_policy.suspend || after.run_policy.suspend) return errors;
+  for (const Spec* spec : {&before, &after}) {
+    if (spec->run_policy.suspend || spec->worker.replicas == 0) return errors;
+  }
   if (before.worker.pod_template != after.worker.pod_template) {
     errors.push_back({"spec.worker.template", kSuspend});
   }

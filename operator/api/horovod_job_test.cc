@@ -269,6 +269,11 @@ TEST(HorovodJobTest, WhatPodsHaveInCommonChangesOnlyWhileSuspended) {
   EXPECT_TRUE(
       CheckUpdate(ParseHorovodJob(Minimal())->spec, ParseHorovodJob(together)->spec).empty())
       << "suspended and changed at once, as a queue does it";
+  together["spec"]["runPolicy"]["suspend"] = false;
+  together["spec"]["worker"]["replicas"] = 0;
+  EXPECT_TRUE(
+      CheckUpdate(ParseHorovodJob(Minimal())->spec, ParseHorovodJob(together)->spec).empty())
+      << "no replicas are a suspension";
   EXPECT_EQ(changes("/spec/slotsPerWorker", 2, true), Paths{"spec.slotsPerWorker"});
   EXPECT_EQ(changes("/spec/runPolicy/managedBy", "x", true), Paths{"spec.runPolicy.managedBy"});
   EXPECT_EQ(changes("/spec/worker/replicas", 5, false), Paths{});

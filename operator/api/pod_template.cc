@@ -111,6 +111,7 @@ class Rules {
             "is required, as a list such as [python3, train.py]: Ringmaster starts it, so it can't "
             "take the image's entrypoint");
     }
+    if (main && container.at("name") == kWorkerContainer) Restarts(container, path);
     const Json& env = fields::List(container, "env");
     for (std::size_t i = 0; i < env.size(); ++i) {
       const std::string name = env[i].at("name");
@@ -120,6 +121,18 @@ class Rules {
     }
     Ports(fields::List(container, "ports"), path + ".ports");
     Mounts(fields::List(container, "volumeMounts"), path + ".volumeMounts");
+  }
+
+  // A kubelet that started the worker again in its pod would keep failurePolicy from seeing its
+  // end.
+  void Restarts(const Json& worker, const std::string& path) {
+    constexpr char kWhy[] =
+        "left out of container worker: Ringmaster itself starts workers again (failurePolicy)";
+    if (worker.contains("restartPolicyRules"))
+      Error(path + ".restartPolicyRules", fmt::format("must be {}", kWhy));
+    const auto policy = worker.find("restartPolicy");
+    if (policy != worker.end() && *policy != "Never")
+      Error(path + ".restartPolicy", fmt::format("must be Never or {}", kWhy));
   }
 
   // All containers of a pod share one set of ports, so the sidecar's are taken.

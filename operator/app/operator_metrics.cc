@@ -9,6 +9,7 @@
 #include <map>
 
 #include "operator/api/labels.h"
+#include "operator/api/managed_by.h"
 #include "operator/planner/planner.h"
 
 namespace ringmaster::app {
@@ -103,6 +104,7 @@ void AddStatus(const Labels& of_job, const api::Status& status, Builder* out) {
 void AddJobs(const OperatorSample& sample, Builder* out) {
   std::map<std::string, int> states;
   for (const runtime::ObjectPtr& object : sample.jobs) {
+    if (!api::ForeignManagerOf(*object).empty()) continue;  // its state is not ours to tell
     const Labels of_job = {{"namespace", MetaField(*object, "namespace")},
                            {"job_name", MetaField(*object, "name")}};
     const api::Status status = api::StatusFromJson(object->value("status", Json::object()));
@@ -113,7 +115,7 @@ void AddJobs(const OperatorSample& sample, Builder* out) {
     out->Gauge("ringmaster_job_pods_wanted", "Pods that the job should have", of_job,
                job->WantedPods());
     out->Gauge("ringmaster_job_min_pods", "Pods below which the job stands", of_job,
-               job->spec.elastic_policy.min_replicas);
+               job->LeastPods());
   }
   for (const auto& [state, count] : states) {
     out->Gauge("ringmaster_operator_jobs", "HorovodJobs by state", {{"state", state}}, count);

@@ -188,6 +188,13 @@ TEST_F(OperatorMetricsTest, AJobWithoutAStatusIsNewAndHasNoRebuild) {
   EXPECT_THAT(text, Not(HasSubstr("ringmaster_job_last_rebuild_seconds")));
 }
 
+TEST_F(OperatorMetricsTest, OfAJobThatAnotherControllerManagesNothingIsTold) {
+  Json theirs = *Job("theirs", "");
+  theirs["spec"]["runPolicy"]["managedBy"] = "kueue.x-k8s.io/multikueue";
+  sample_.jobs = {std::make_shared<const Json>(theirs)};
+  EXPECT_THAT(metrics_.Text(sample_), Not(HasSubstr("theirs")));
+}
+
 TEST_F(OperatorMetricsTest, AFieldOfALaterCrdHidesNothing) {
   Json job = *Job("digits", "Running");
   job["spec"]["moreOfIt"] = "Default";

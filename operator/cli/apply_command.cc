@@ -79,6 +79,17 @@ Outcome<std::vector<Json>> Load(const ApplyOptions& options) {
   return objects;
 }
 
+// The API server names the fields and who set them, but not what one can do.
+Failure NotApplied(const kube::Resource& resource, const kube::Error& error) {
+  Failure failure = FromKube(error);
+  if (error.code == kube::ErrorCode::kConflict)
+    failure.message += fmt::format(
+        ". The {} was changed by another program since; --force-conflicts takes these fields over, "
+        "with the values of the file",
+        resource.kind);
+  return failure;
+}
+
 }  // namespace
 
 Outcome<void> Apply(const ApplyOptions& options, const Surroundings& around) {
@@ -93,8 +104,10 @@ Outcome<void> Apply(const ApplyOptions& options, const Surroundings& around) {
     if (ns.empty()) ns = to->ns;
     object["metadata"]["namespace"] = ns;
     auto done = to->api->Patch(resource, ns, name, object,
-                               {.type = kube::PatchType::kApply, .field_manager = kFieldManager});
-    if (!done) return tl::unexpected(FromKube(done.error()));
+                               {.type = kube::PatchType::kApply,
+                                .field_manager = kFieldManager,
+                                .force = options.force_conflicts});
+    if (!done) return tl::unexpected(NotApplied(resource, done.error()));
     std::printf("%s %s applied\n", resource.kind.c_str(), name.c_str());
   }
   return {};

@@ -269,6 +269,8 @@ class Builder {
     app->add_option("files", p_->apply.files, "manifests; -: standard input")
         ->required()
         ->type_name("FILE");
+    app->add_flag("--force-conflicts", p_->apply.force_conflicts,
+                  "take over fields that kubectl or another program has set to other values");
     AddTarget(app, &p_->apply.target);
   }
 

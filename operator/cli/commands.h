@@ -140,6 +140,7 @@ struct DeleteOptions {
 struct ApplyOptions {
   Target target;
   std::vector<std::filesystem::path> files;  // "-": standard input
+  bool force_conflicts = false;              // take over fields that others have set
 };
 
 struct NodeCommandOptions {

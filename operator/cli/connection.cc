@@ -12,13 +12,15 @@ namespace ringmaster::cli {
 namespace fs = std::filesystem;
 namespace {
 
+fs::path DefaultKubeconfig(const Surroundings& around) { return around.home / ".kube/config"; }
+
 Outcome<Place> Cluster(const Target& target, const Surroundings& around) {
   Place place;
   if (!target.kubeconfig.empty()) {
     place.kubeconfigs = {target.kubeconfig};
   } else if (place.kubeconfigs = kube::SplitPathList(around.kubeconfig);
              place.kubeconfigs.empty()) {
-    place.kubeconfigs = {around.home / ".kube/config"};
+    place.kubeconfigs = {DefaultKubeconfig(around)};
   }
   return place;
 }
@@ -83,6 +85,19 @@ Outcome<std::optional<Place>> LivingRun(const Surroundings& around, Purpose purp
   return std::optional(std::move(*place));
 }
 
+std::string NothingToTalkTo(const Surroundings& around) {
+  std::string text =
+      "no run is alive on this machine. Start one with `ringmaster run JOB.yaml`, name one that "
+      "was started with a --run-dir by --run-dir DIR, or name a cluster with --context NAME, "
+      "--kubeconfig FILE or $KUBECONFIG";
+  const fs::path kubectls = DefaultKubeconfig(around);
+  std::error_code ignored;
+  if (fs::exists(kubectls, ignored)) text += fmt::format(" (kubectl's is {})", kubectls.string());
+  if (const fs::path logs = LogsOfLastRun(around.paths); !logs.empty())
+    text += "; logs of the last run are in " + logs.string();
+  return text;
+}
+
 }  // namespace
 
 Outcome<Place> FindPlace(const Target& target, const Surroundings& around, Purpose purpose) {
@@ -93,13 +108,7 @@ Outcome<Place> FindPlace(const Target& target, const Surroundings& around, Purpo
   if (!run) return tl::unexpected(run.error());
   if (*run) return **run;
   if (!around.kubeconfig.empty()) return Cluster(target, around);
-  const fs::path logs = LogsOfLastRun(around.paths);
-  return Fail(
-      ExitCode::kUsage,
-      "no run is alive on this machine. Start one with `ringmaster run JOB.yaml`, name one "
-      "that was started with a --run-dir by --run-dir DIR, or name a cluster with --context "
-      "NAME, --kubeconfig FILE or $KUBECONFIG" +
-          (logs.empty() ? "" : "; logs of the last run are in " + logs.string()));
+  return Fail(ExitCode::kUsage, NothingToTalkTo(around));
 }
 
 Outcome<inspection::Connection> ConnectTo(const Place& place, const Target& target,

@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 class ConnectionTest : public testing::Test {
  protected:
@@ -104,8 +105,14 @@ TEST_F(ConnectionTest, ARunOfSomebodyElseIsNotSpokenTo) {
 }
 
 TEST_F(ConnectionTest, WithoutAnyItIsSaidHowToGetOne) {
+  EXPECT_THAT(
+      Refusal({}, Purpose::kLook),
+      AllOf(HasSubstr("ringmaster run"), HasSubstr("$KUBECONFIG"), Not(HasSubstr("kubectl's"))));
+  around_.home = temporary_.path();
+  fs::create_directory(around_.home / ".kube");
+  std::ofstream(around_.home / ".kube/config") << "";
   EXPECT_THAT(Refusal({}, Purpose::kLook),
-              AllOf(HasSubstr("ringmaster run"), HasSubstr("$KUBECONFIG")));
+              HasSubstr("(kubectl's is " + (around_.home / ".kube/config").string() + ")"));
 }
 
 }  // namespace

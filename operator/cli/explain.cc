@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/fields/fields.h"
+#include "operator/api/managed_by.h"
 #include "operator/cli/change_lines.h"
 #include "operator/cli/table.h"
 #include "operator/inspection/job_conditions.h"
@@ -51,13 +52,17 @@ std::string StepsText(const inspection::Inspection& found) {
   return text;
 }
 
+// "6 of 8 workers, view 1.4"
 std::string SizeText(const Json& job) {
   const Json& status = fields::Member(job, "status");
+  const auto workers = static_cast<size_t>(fields::Unsigned(status, "worldSize"));
+  const auto wanted =
+      static_cast<size_t>(std::max<int64_t>(0, fields::IntegerAt(job, "/spec/worker/replicas", 1)) *
+                          std::max<int64_t>(1, fields::IntegerAt(job, "/spec/slotsPerWorker", 1)));
   const uint64_t epoch = fields::Unsigned(status, "epoch");
-  return fmt::format(
-      "{}, {}",
-      inspection::Counted(static_cast<size_t>(fields::Unsigned(status, "worldSize")), "worker"),
-      epoch == 0 ? "no view yet" : "view " + inspection::ViewName(epoch));
+  return fmt::format("{}{}, {}", workers < wanted ? fmt::format("{} of ", workers) : "",
+                     inspection::Counted(std::max(workers, wanted), "worker"),
+                     epoch == 0 ? "no view yet" : "view " + inspection::ViewName(epoch));
 }
 
 // Bytes that went through collectives between two observations.
@@ -97,6 +102,17 @@ std::string GoesOn(const inspection::Inspection& found, const inspection::Inspec
         BytesBetween(*earlier, found), seconds, SizeText(found.job));
   return fmt::format("stands at step {}: none was completed in {:.0f} s, {}", step, seconds,
                      SizeText(found.job));
+}
+
+std::string WhyUnknown(const Json& job) {
+  if (const std::string manager = api::ForeignManagerOf(job); !manager.empty())
+    return fmt::format(
+        "has no status: runPolicy.managedBy is \"{}\", so Ringmaster's operator leaves it alone",
+        manager);
+  return fmt::format(
+      "has no status: no operator has looked at it yet. Does one run, and does its "
+      "watchNamespaces have \"{}\"?",
+      fields::TextAt(job, "/metadata/namespace"));
 }
 
 std::string Indented(const std::string& title, const std::vector<std::string>& lines) {
@@ -146,10 +162,7 @@ std::string WhyText(const inspection::Inspection& found, const inspection::Inspe
   for (const std::string& line : failure) text += line + "\n";
   if (troubles.empty()) {
     const bool known = !fields::ListAt(found.job, "/status/conditions").empty();
-    text += name + " " +
-            (known ? GoesOn(found, earlier, seconds)
-                   : "has no status: no operator has looked at it yet. Does one run?") +
-            "\n";
+    text += name + " " + (known ? GoesOn(found, earlier, seconds) : WhyUnknown(found.job)) + "\n";
   }
   for (size_t i = 0; i < troubles.size(); ++i) {
     if (failed && !failure.empty()) break;  // said already, in more words

@@ -14,6 +14,7 @@
 #include "operator/cli/kube_failure.h"
 #include "operator/cli/pod_log.h"
 #include "operator/inspection/inspection.h"
+#include "operator/inspection/job_conditions.h"
 #include "operator/inspection/troubles.h"
 
 namespace ringmaster::cli {
@@ -33,6 +34,8 @@ std::vector<std::string> FailureOf(const inspection::Connection& to,
                         to.run_dir.empty() ? "" : to.run_dir / "logs");
 }
 
+void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
+
 }  // namespace
 
 Outcome<void> Describe(const DescribeOptions& options, const Surroundings& around) {
@@ -43,16 +46,23 @@ Outcome<void> Describe(const DescribeOptions& options, const Surroundings& aroun
     return tl::unexpected(NotThere(*to, around, NameKind::kJob, options.job, found.error()));
   inspection::SaySilent(*found);
   inspection::AddEvents(*to, &*found);
-  std::fputs(DescribeText(*found, std::chrono::system_clock::now()).c_str(), stdout);
+  Print(DescribeText(*found, std::chrono::system_clock::now()));
   return {};
 }
 
 Outcome<void> Why(const WhyOptions& options, const Surroundings& around) {
   auto to = Connect(options.target, around, Purpose::kLook);
   if (!to) return tl::unexpected(to.error());
-  auto found = inspection::Look(*to, options.job);
-  if (!found)
-    return tl::unexpected(NotThere(*to, around, NameKind::kJob, options.job, found.error()));
+  auto job = inspection::ReadJob(*to, to->ns, options.job);
+  if (!job) return tl::unexpected(NotThere(*to, around, NameKind::kJob, options.job, job.error()));
+  if (inspection::TrueCondition(*job, "Succeeded") != nullptr) {
+    // Its sidecars have ended or are about to, and a look would wait for their answers in vain.
+    Print(WhyText({std::move(*job), {}, {}, {}, {}}, nullptr, 0, {},
+                  std::chrono::system_clock::now()));
+    return {};
+  }
+  auto found = inspection::Inspect(*to, std::move(*job));
+  if (!found) return tl::unexpected(FromKube(found.error()));
   inspection::Inspection earlier;
   const bool twice = inspection::TroublesOf(found->job).empty() && !found->answers.empty();
   if (twice) {
@@ -63,10 +73,9 @@ Outcome<void> Why(const WhyOptions& options, const Surroundings& around) {
   }
   inspection::SaySilent(*found);
   inspection::AddEvents(*to, &*found);
-  const std::string text = WhyText(*found, twice ? &earlier : nullptr,
-                                   std::chrono::duration<double>(kBetweenLooks).count(),
-                                   FailureOf(*to, *found), std::chrono::system_clock::now());
-  std::fputs(text.c_str(), stdout);
+  Print(WhyText(*found, twice ? &earlier : nullptr,
+                std::chrono::duration<double>(kBetweenLooks).count(), FailureOf(*to, *found),
+                std::chrono::system_clock::now()));
   return {};
 }
 

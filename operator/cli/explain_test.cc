@@ -105,7 +105,17 @@ TEST(WhyTest, ASuccessHasNoTroubles) {
 }
 
 TEST(WhyTest, AJobThatNoOperatorKnowsSaysSo) {
-  EXPECT_THAT(Why({{{"metadata", {{"name", "digits"}}}}, {}, {}, {}}), HasSubstr("Does one run?"));
+  EXPECT_THAT(Why({{{"metadata", {{"name", "digits"}, {"namespace", "lab"}}}}, {}, {}, {}}),
+              HasSubstr("Does one run, and does its watchNamespaces have \"lab\"?"));
+}
+
+TEST(WhyTest, AJobThatAnotherControllerManagesSaysSo) {
+  EXPECT_THAT(Why({{{"metadata", {{"name", "digits"}}},
+                    {"spec", {{"runPolicy", {{"managedBy", "kueue.x-k8s.io/multikueue"}}}}}},
+                   {},
+                   {},
+                   {}}),
+              HasSubstr("runPolicy.managedBy is \"kueue.x-k8s.io/multikueue\", so "));
 }
 
 TEST(WhyTest, TwoLooksTellWhetherStepsAreCompleted) {
@@ -115,6 +125,12 @@ TEST(WhyTest, TwoLooksTellWhetherStepsAreCompleted) {
   EXPECT_THAT(WhyText(same, &before, 2, {}, kNow),
               AllOf(HasSubstr("stands at step 10: none was completed in 2 s"),
                     HasSubstr("rank 0 at 10, rank 1 at 9")));
+}
+
+TEST(WhyTest, AJobThatTrainsWithFewerWorkersThanItWantsSaysSo) {
+  inspection::Inspection before = Trains(10), after = Trains(14);
+  after.job["spec"] = {{"worker", {{"replicas", 3}}}, {"slotsPerWorker", 2}};
+  EXPECT_THAT(WhyText(after, &before, 2, {}, kNow), HasSubstr(" 4 of 6 workers, view 1.7"));
 }
 
 // A plain Horovod script calls nothing that completes a step.
@@ -330,7 +346,7 @@ TEST(DescribeTest, TellsConditionsPodsAndEvents) {
                     HasSubstr("p0"), HasSubstr("!    2m ago  WorkerRestarted: worker 0 was")));
   EXPECT_THAT(DescribeText({{{"metadata", {{"name", "new"}}}}, {}, {}, {}}, kNow),
               AllOf(HasSubstr("Pods:        none\n"), HasSubstr("Events:      none"),
-                    HasSubstr("0 workers, no view yet\n")));
+                    HasSubstr("0 of 1 worker, no view yet\n")));
 }
 
 }  // namespace

@@ -51,11 +51,12 @@ Json BuildService(const api::HorovodJob& job) {
 }
 
 Json BuildDisruptionBudget(const api::HorovodJob& job) {
+  const bool none = job.spec.worker.replicas == 0;
   return {{"apiVersion", "policy/v1"},
           {"kind", "PodDisruptionBudget"},
           {"metadata", Metadata(job, BudgetName(job.name))},
           {"spec",
-           {{"minAvailable", job.spec.elastic_policy.min_replicas},
+           {{"minAvailable", none ? job.spec.elastic_policy.min_replicas : job.LeastPods()},
             {"selector", {{"matchLabels", WorkerLabels(job)}}},
             // A pod that doesn't train must not delay a node's drain.
             {"unhealthyPodEvictionPolicy", "AlwaysAllow"}}}};
@@ -116,6 +117,8 @@ std::string WhyRenew(const Json& secret, const api::HorovodJob& job, const std::
 bool Covers(const Json& live, const Json& wanted) {
   if (wanted.is_object()) {
     if (!live.is_object()) return false;
+    // A policy's rule lets everybody in without this key, which the API server never adds.
+    if (live.contains("from") && !wanted.contains("from")) return false;
     for (const auto& [key, value] : wanted.items()) {
       const auto at = live.find(key);
       if (at == live.end() || !Covers(*at, value)) return false;

@@ -75,6 +75,15 @@ TEST(JobObjectsTest, TheBudgetKeepsMinReplicasAndLetsPodsGoThatDoNotTrain) {
   EXPECT_EQ(spec["unhealthyPodEvictionPolicy"], "AlwaysAllow");
 }
 
+TEST(JobObjectsTest, TheBudgetKeepsTheLeastOfTheAllowedSizesBecauseTheJobStandsBelowIt) {
+  api::HorovodJob job = Job();
+  job.spec.worker.replicas = 8;
+  job.spec.elastic_policy.allowed_sizes = {4, 8};
+  EXPECT_EQ(BuildDisruptionBudget(job)["spec"]["minAvailable"], 4);
+  job.spec.worker.replicas = 0;
+  EXPECT_EQ(BuildDisruptionBudget(job)["spec"]["minAvailable"], 3);
+}
+
 TEST(JobObjectsTest, OnlyTheJobsPodsComeInAndMetricsAreForWhomTheOptionsSay) {
   Json spec = BuildNetworkPolicy(Job(), {})["spec"];
   EXPECT_EQ(spec["policyTypes"], Json::array({"Ingress"})) << "egress is open";
@@ -133,6 +142,13 @@ TEST(JobObjectsTest, WhatTheApiServerAddsIsNoDifference) {
     EXPECT_FALSE(Covers(Json::parse(other), wanted)) << other;
   }
   EXPECT_FALSE(Covers(Json(3), Json::object()));
+}
+
+TEST(JobObjectsTest, ARuleThatAdmitsFewerThanWantedIsADifference) {
+  const Json open = BuildNetworkPolicy(Job(), {}), narrow = BuildNetworkPolicy(Job(), {"monitor"});
+  EXPECT_TRUE(Covers(open, open));
+  EXPECT_FALSE(Covers(narrow, open));
+  EXPECT_FALSE(Covers(open, narrow));
 }
 
 }  // namespace

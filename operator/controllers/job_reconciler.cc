@@ -4,7 +4,7 @@
 
 #include "common/fields/fields.h"
 #include "common/logging/log.h"
-#include "operator/api/labels.h"
+#include "operator/api/managed_by.h"
 #include "operator/api/object_key.h"
 #include "operator/controllers/metrics.h"
 #include "operator/controllers/pod_groups.h"
@@ -15,12 +15,6 @@ using kube::Json;
 using runtime::MetaField;
 
 namespace {
-
-// Whatever else stands in the job: it is theirs to read and to refuse.
-bool IsManagedByOthers(const Json& job) {
-  const std::string manager = fields::TextAt(job, "/spec/runPolicy/managedBy");
-  return !manager.empty() && manager != api::kOperatorName;
-}
 
 bool NoPodLives(const planner::Snapshot& snapshot) {
   return std::all_of(snapshot.pods.begin(), snapshot.pods.end(),
@@ -69,7 +63,7 @@ bool JobReconciler::Reconcile(const std::string& key) {
     admission_.Forget(key);
     return released;
   }
-  if (IsManagedByOthers(*object)) {
+  if (!api::ForeignManagerOf(*object).empty()) {
     admission_.Forget(key);
     return released;
   }

@@ -72,6 +72,25 @@ TEST(CooldownTest, AKubeletThatRejectsAPodIsAvoidedAndTheNextPodComesAfterAPause
   EXPECT_EQ(out.status.faults, 0);
 }
 
+// Nothing counts how often a script that ends at its start with an ignored code does so.
+TEST(CooldownTest, WhatARuleIgnoresHasASuccessorAtOnceOnlyIfItHasLivedForAWhile) {
+  World world = OnThreeNodes();
+  world.in.job.spec.failure_policy.rules = {{{1}, {}, api::FailureAction::kIgnore}};
+  world.End(1, PodPhase::kFailed, 1);
+  world.Pod(1).created = world.in.now - seconds(2);
+  Decision out = Plan(world.in);
+  EXPECT_THAT(out.creates, IsEmpty());
+  EXPECT_THAT(out.deletes, IsEmpty());
+  ASSERT_TRUE(out.look_again);
+  EXPECT_LE(*out.look_again, seconds(28));
+  world.in.job.status = out.status;
+  world.in.now += *out.look_again;
+  out = Plan(world.in);
+  EXPECT_EQ(out.creates.size(), 1u);
+  EXPECT_EQ(out.deletes.size(), 1u);
+  EXPECT_EQ(out.status.faults, 0);
+}
+
 TEST(CooldownTest, WorkersThatKeepDyingBySignalsMakeANodeAvoidedForAWhile) {
   World world = OnThreeNodes();
   world.in.job.spec.failure_policy.node_cooldown_seconds = 60;

@@ -47,8 +47,17 @@ std::string HowItEnded(int exit_code) {
                 : fmt::format("exited with {}", exit_code);
 }
 
+// The launcher is the container's main process. It ends with the code of a worker that failed, or
+// says itself why it ends with a code of its own.
+bool LauncherChoseTheCode(const PodFacts& pod) {
+  return pod.last_words.starts_with("ringmaster-launcher: error: ");
+}
+
 std::string WhatEnded(const PodFacts& pod) {
-  if (pod.exit_code) return "its worker " + HowItEnded(*pod.exit_code);
+  if (pod.exit_code) {
+    return fmt::format("its {} {}", LauncherChoseTheCode(pod) ? "launcher" : "worker",
+                       HowItEnded(*pod.exit_code));
+  }
   if (!pod.failed_init) return "it ended before its worker ran";
   return fmt::format("its container {} {}", pod.failed_init->name,
                      HowItEnded(pod.failed_init->exit_code));
@@ -427,6 +436,11 @@ void CountEnds(const Snapshot& in, JobState& state, DecisionDraft& out) {
   }
   CountWorkerExits(in, state, out);
   CountStartAgain(in, state, out);
+}
+
+bool IsIgnored(const Snapshot& in, const PodFacts& pod) {
+  return pod.phase == PodPhase::kFailed &&
+         ActionFor(in.job.spec.failure_policy, pod.exit_code, pod.reason) == FailureAction::kIgnore;
 }
 
 void EvaluateOutcome(const Snapshot& in, JobState& state, const PodSets& pods, DecisionDraft& out) {

@@ -50,6 +50,8 @@ void CountEnds(const Snapshot& in, JobState& state, DecisionDraft& out);
 bool NoteExit(const Snapshot& in, DecisionDraft& out, const job::WorkerExit& exit);
 // Forgets the exits in pods that are gone.
 void ForgetExits(const Snapshot& in, DecisionDraft& out);
+// A rule of failurePolicy ignores the end of this pod.
+bool IsIgnored(const Snapshot& in, const PodFacts& pod);
 void EvaluateOutcome(const Snapshot& in, JobState& state, const PodSets& pods, DecisionDraft& out);
 // The job is to start again from its checkpoint: that may be once too often. It is counted when the
 // record has the view.

@@ -45,8 +45,10 @@ Decision Plan(const Snapshot& snapshot) {
   ObserveQueue(in, state, out);
   state.gives_all = GivesAll(in, out);
   state.outdated = IsOutdated(in);
-  state.suspended = in.job.Suspended() || state.outdated || state.queued || state.gives_all ||
-                    (!JobHasEnded(in) && in.job.status.Is("Suspended") && PodsStillEnd(in, out));
+  // A job that has ended keeps what it has: its times, and the pods that cleanPodPolicy leaves.
+  state.suspended = !JobHasEnded(in) &&
+                    (in.job.Suspended() || state.outdated || state.queued || state.gives_all ||
+                     (in.job.status.Is("Suspended") && PodsStillEnd(in, out)));
   PodSets pods(in);
   WaitReasons why;
   Stall stall;
@@ -54,9 +56,9 @@ Decision Plan(const Snapshot& snapshot) {
   CountEnds(in, state, out);
   EvaluateOutcome(in, state, pods, out);
   CleanUp(in, state, out);
-  // The pods of a job that has failed are deleted next. Those that train would look for others to
-  // take over until their time is up.
-  if (state.outcome.ended() && !state.outcome.succeeded && RemovesPods(in)) {
+  // The pods of a job that has failed are deleted now. Those that train would look for others to
+  // take over until their time is up. They can't be told to train on if the failure is not written.
+  if (JobHasEnded(in) && !state.outcome.succeeded && RemovesPods(in)) {
     NotifyThatAllLeave(in, state, out);
   }
   if (!state.outcome.ended() && state.suspended) {

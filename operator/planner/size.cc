@@ -11,6 +11,7 @@ namespace ringmaster::planner {
 namespace {
 
 constexpr std::chrono::seconds kRejectedPause{10};
+constexpr std::chrono::seconds kIgnoredPause{30};
 
 // How long a drained pod may take to leave the view before it is deleted anyway.
 std::optional<Time> DrainEnd(const PodFacts& pod) {
@@ -154,11 +155,16 @@ void DrainWarned(const Snapshot& in, const JobState& state, PodSets& pods, Decis
   }
 }
 
-// A kubelet that rejects a pod does so at once, and where the scheduler sees room on its node it
-// rejects the next one, too. So there is a pause before that one.
-bool IsJustRejected(const PodFacts& pod, Time now) {
-  return pod.rejected && !pod.leaving() &&
-         now < pod.accepted_at.value_or(pod.created) + kRejectedPause;
+// Until when an ended pod keeps its place, because its successor may well end as fast and in the
+// same way, and no limit counts such ends: a kubelet that rejects a pod does so at once, and where
+// the scheduler sees room on its node it rejects the next one, too; an exit code that a rule
+// ignores may come at each start.
+std::optional<Time> SuccessorWaitsUntil(const Snapshot& in, const PodFacts& pod) {
+  std::optional<Time> until;
+  if (pod.leaving()) return until;
+  if (pod.rejected) until = pod.accepted_at.value_or(pod.created) + kRejectedPause;
+  if (IsIgnored(in, pod)) until = pod.created + kIgnoredPause;
+  return until && in.now < *until ? until : std::nullopt;
 }
 
 // Deletes ended pods whose end is in the API server's status, and not only in ours. One that ended
@@ -166,7 +172,7 @@ bool IsJustRejected(const PodFacts& pod, Time now) {
 void RemoveEnded(const Snapshot& in, DecisionDraft& out) {
   for (const PodFacts& pod : in.pods) {
     const bool may_stay =
-        (pod.phase == PodPhase::kSucceeded && !pod.leaving()) || IsJustRejected(pod, in.now);
+        (pod.phase == PodPhase::kSucceeded && !pod.leaving()) || SuccessorWaitsUntil(in, pod);
     if (pod.ended() && !pod.deleting && !may_stay && IsAccounted(in, pod.uid)) {
       out.deletes.push_back({pod.name, pod.uid, "Replaced"});
     }
@@ -185,9 +191,10 @@ void Grow(const Snapshot& in, const JobState& state, const PodSets& pods, Decisi
     // The job may have finished without our knowing it yet: the pod keeps its place until phase 2
     // has evaluated it.
     if (pod.phase == PodPhase::kSucceeded && !pod.leaving()) ++have;
-    if (!IsJustRejected(pod, in.now)) continue;
+    const auto until = SuccessorWaitsUntil(in, pod);
+    if (!until) continue;
     ++have;
-    out.LookAgainAt(pod.accepted_at.value_or(pod.created) + kRejectedPause);
+    out.LookAgainAt(*until);
   }
   const bool replacing =
       !in.job.status.start_time.empty() && (in.view != nullptr || in.pods.size() > have);

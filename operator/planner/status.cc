@@ -51,11 +51,12 @@ std::string WhySuspended(const Snapshot& in, const JobState& state) {
   if (state.gives_all) return "all pods leave for a more important job: see condition Preempted";
   const api::Spec& spec = in.job.spec;
   if (state.queued) return in.queue->message;
-  if (spec.run_policy.suspend) return "runPolicy.suspend is true: all pods are removed";
-  if (spec.worker.replicas == 0) return "worker.replicas is 0: all pods are removed";
+  const char* pods = in.pods.empty() ? "the job has no pods" : "its pods are being removed";
+  if (spec.run_policy.suspend) return fmt::format("runPolicy.suspend is true: {}", pods);
+  if (spec.worker.replicas == 0) return fmt::format("worker.replicas is 0: {}", pods);
   if (state.outdated) {
     return "worker.template or collectives were changed while the job was suspended, and pods of "
-           "before still run: all pods are removed, and others made";
+           "before still run: they are being removed, and others will be made";
   }
   return "the job is not suspended any more; the pods of before are waited for, they still end";
 }
@@ -163,6 +164,8 @@ void SetSuspended(const Snapshot& in, const JobState& state, DecisionDraft& out)
   const bool before = out.status.Is("Suspended");
   const bool suspended = state.suspended && !state.gives_all;
   if (!suspended && !before) return;
+  if (JobHasEnded(in))
+    return SetCondition(in, out, "Suspended", false, "JobEnded", "the job has ended");
   const std::string reason = suspended  ? SuspendedReason(in, state)
                              : in.queue ? "Admitted"
                                         : "Resumed";

@@ -210,11 +210,13 @@ TEST(SuspendedTest, NoReplicasIsASuspension) {
   world.in.job.spec.worker.replicas = 0;
   Decision out = Plan(world.in);
   EXPECT_TRUE(out.status.Is("Suspended"));
-  EXPECT_EQ(out.status.Find("Running")->message, "worker.replicas is 0: all pods are removed");
+  const auto said = [&] { return Plan(world.in).status.Find("Running")->message; };
+  EXPECT_EQ(said(), "worker.replicas is 0: its pods are being removed");
   world.in.job.status = out.status;
   world.AllKnowThatTheyLeave();
   EXPECT_EQ(Plan(world.in).deletes.size(), 2u);
   world.in.pods.clear();
+  EXPECT_EQ(said(), "worker.replicas is 0: the job has no pods");
   world.in.job.spec.worker.replicas = 2;
   out = Plan(world.in);
   EXPECT_EQ(out.creates.size(), 2u);

@@ -9,6 +9,7 @@ namespace {
 
 using std::chrono::seconds;
 using testing::ElementsAre;
+using testing::IsEmpty;
 
 // A job of two pods that was suspended; their sidecars have heard it.
 World SuspendedAndHeard() {
@@ -114,6 +115,23 @@ TEST(SuspensionTest, AJobThatHasEndedIsNotSuspendedForEverByThePodsThatItKeeps) 
   world.Settle();
   EXPECT_FALSE(world.in.job.status.Is("Suspended"));
   EXPECT_TRUE(world.in.job.status.Is("Succeeded"));
+}
+
+// As `kubectl scale hvdjob --all --replicas=0` does it to those that have ended, too.
+TEST(SuspensionTest, AJobThatHasEndedKeepsItsPodsWithTheirLogsAndItsTimes) {
+  World world = World::Training(2);
+  for (const int i : {0, 1}) world.Sidecar(i).finished_epoch = world.in.view->epoch;
+  world.End(0, PodPhase::kSucceeded, 0).End(1, PodPhase::kSucceeded, 0).Settle();
+  world.in.job.status.start_time = "2026-01-31T11:00:00Z";
+  const api::Status ended = world.in.job.status;
+  world.in.job.spec.worker.replicas = 0;
+  const Decision out = Plan(world.in);
+  EXPECT_THAT(out.deletes, IsEmpty());
+  EXPECT_THAT(out.events, IsEmpty());
+  EXPECT_EQ(out.status.state, "Succeeded");
+  EXPECT_EQ(out.status.start_time, ended.start_time);
+  EXPECT_EQ(out.status.finished_epoch, ended.finished_epoch);
+  EXPECT_FALSE(out.status.Is("Suspended"));
 }
 
 TEST(SuspensionTest, RanksThatHadAgreedToEndBeforeTheJobWasSuspendedHaveSucceeded) {

@@ -31,6 +31,10 @@ CREATE = {
     ("spec", "!has(self.elasticPolicy.maxReplicas) || self.elasticPolicy.minReplicas"): [
         ({"spec.elasticPolicy": {"minReplicas": 9, "maxReplicas": 8}}, "spec.elasticPolicy.minReplicas",
          "9 is more than maxReplicas (8)")],
+    ("spec", "self.collectives.visibleGpus"): [
+        ({"spec.slotsPerWorker": 2, "spec.collectives": {"visibleGpus": "Own"}, "spec.elasticPolicy": {"standbyPerPod": 1}},
+         "spec.elasticPolicy.standbyPerPod",
+         "1 must be 0 where collectives.visibleGpus is Own: a standby learns its slot, and so its GPU, when a worker has died")],
     ("spec", "self.elasticPolicy.allowedSizes.all"): [
         ({"spec.elasticPolicy": {"maxReplicas": 4, "allowedSizes": [2, 6, 9]}}, "spec.elasticPolicy.allowedSizes",
          "[6, 9] is not between minReplicas and maxReplicas"),
@@ -66,11 +70,18 @@ CREATE = {
     (TEMPLATE, "self.containers.filter(c, c.name == 'worker')"): [
         (containers({"name": "main"}, {"name": "other"}), TEMPLATE + ".containers",
          'must hold exactly one container named "worker"; found 0 (containers: ["main", "other"])')],
-    (CONTAINER, "self.name != 'worker'"): [
+    (CONTAINER, "self.name != 'worker' || (has(self.command"): [
         (containers({"command": []}), CONTAINER + ".command",
          "is required, as a list such as [python3, train.py]: Ringmaster starts it, so it can't take the image's entrypoint"),
         ({TEMPLATE + ".containers": [{"name": "worker", "image": "digits", "args": ["train.py"]}]}, CONTAINER + ".command",
          "is required, as a list such as [python3, train.py]: Ringmaster starts it, so it can't take the image's entrypoint")],
+    (CONTAINER, "self.name != 'worker' || !has(self.restartPolicyRules"): [
+        (containers({"restartPolicy": "Never", "restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In", "values": [3]}}]}),
+         CONTAINER + ".restartPolicyRules", "must be left out of container worker: Ringmaster itself starts workers again (failurePolicy)")],
+    (CONTAINER, "self.name != 'worker' || !has(self.restartPolicy) "): [
+        (containers({"restartPolicy": policy}), CONTAINER + ".restartPolicy",
+         "must be Never or left out of container worker: Ringmaster itself starts workers again (failurePolicy)")
+        for policy in ("Always", "OnFailure")],
     (CONTAINER, "!self.name.startsWith"): [
         (containers({}, {"name": "ringmaster-sidecar"}), TEMPLATE + ".containers[1].name",
          '"ringmaster-sidecar": names that begin with ringmaster- are taken')],
@@ -116,20 +127,23 @@ NEAR = [
 SUSPEND = "can't be changed while the job is not suspended: its pods have to be alike"
 NEW_JOB = "can't be changed: make a new job"
 
+SUSPENDED = "oldSelf.runPolicy.suspend || self.runPolicy.suspend || oldSelf.worker.replicas == 0 || self.worker.replicas == 0 || "
+
 # The same for rules about changes: -> [(merge patch of spec, path, words)]
 UPDATE = {
     ("spec", "self.slotsPerWorker == oldSelf"): [({"slotsPerWorker": 2}, "spec.slotsPerWorker", NEW_JOB)],
     ("spec", "self.runPolicy.managedBy == oldSelf"): [
         ({"runPolicy": {"managedBy": "kueue.x-k8s.io/multikueue"}}, "spec.runPolicy.managedBy", NEW_JOB)],
-    ("spec", "oldSelf.runPolicy.suspend || self.runPolicy.suspend || self.worker.template"): [
+    ("spec", SUSPENDED + "self.worker.template"): [
         ({"worker": {"template": {"spec": {"nodeSelector": {"a": "b"}}}}}, "spec.worker.template", SUSPEND),
         ({"worker": {"template": {"metadata": {"labels": {"a": "b"}}}}}, "spec.worker.template", SUSPEND)],
-    ("spec", "oldSelf.runPolicy.suspend || self.runPolicy.suspend || self.collectives"): [
+    ("spec", SUSPENDED + "self.collectives"): [
         ({"collectives": {"backend": "Cpu"}}, "spec.collectives", SUSPEND)],
 }
 
 # What stays allowed while a job runs.
 ALLOWED = [
+    {"worker": {"replicas": 0, "template": {"spec": {"nodeSelector": {"a": "b"}}}}, "collectives": {"backend": "Cpu"}},
     {"worker": {"replicas": 3}},
     {"elasticPolicy": {"minReplicas": 2, "maxReplicas": 6, "allowedSizes": [2, 4]}},
     {"runPolicy": {"suspend": True, "backoffLimit": 1}, "worker": {"template": {"spec": {"nodeSelector": {"a": "b"}}}},

@@ -177,6 +177,13 @@ def test_apply_makes_and_changes_jobs_and_what_they_use(write, tmp_path):
         assert again.returncode == 0, again.stderr
         assert run.job("uses")["spec"]["runPolicy"]["backoffLimit"] == 3
 
+        run.do("scale", "uses", "--replicas", "2")
+        refused = run.command("apply", both)
+        assert refused.returncode == 1 and ".spec.worker.replicas" in refused.stderr and "--force-conflicts takes" in refused.stderr, refused.stderr
+        assert run.job("uses")["spec"]["worker"]["replicas"] == 2
+        run.do("apply", "--force-conflicts", both)
+        assert run.job("uses")["spec"]["worker"]["replicas"] == 1
+
 
 def test_convert_prints_what_its_page_shows(tmp_path):
     page = (harness.REPOSITORY / "docs/from-kubeflow-trainer.md").read_text()
