@@ -52,6 +52,7 @@ def test_ThroughDeathsJoinsAndADrainItLearnsWhatOneProcessLearns(job, victim):
     one.sidecar.drain(1)
     stay.remove(1)
     one.wait_world(stay + [victim])
+    one.at_step(5)  # else the workers may go from the view before straight into the next one
     one.admit(3)
     one.wait_world(stay + [victim, 3])
     codes = one.wait(120)
