@@ -80,7 +80,7 @@ TEST(JobHistoryTest, ARankBeyondWhatIsKeptTakesNoPlaceOfAnother) {
   JobHistory history({.ranks = 2});
   history.Add(LookAt({1, 7}, 8, 25), 1000);
   EXPECT_EQ(history.newest()["computes"], nlohmann::json({nullptr, 0.75}));
-  EXPECT_EQ(history.newest()["untold"], nlohmann::json({0}));
+  EXPECT_EQ(history.newest()["untold"], nlohmann::json::array({0}));
 }
 
 TEST(JobHistoryTest, TheChangesStayWhenTheJobsSidecarsHaveGone) {
