@@ -337,7 +337,7 @@ class ObjectState(State):
     def __init__(self, bcast_object=None, get_rank=None, **values):
         super().__init__(bcast_object, get_rank)
         for name in values:
-            if callable(getattr(type(self), name, None)):
+            if name != "values" and callable(getattr(type(self), name, None)):
                 raise ValueError("%s: is the name of a method of the state, choose another" % name)
         self._parts = {name: value for name, value in values.items()
                        if hasattr(value, "state_dict") and hasattr(value, "load_state_dict")}
@@ -354,6 +354,10 @@ class ObjectState(State):
         if name in self.__dict__.get("_parts", ()):
             self._parts[name] = value
             self._bind_sampler()
+
+    def values(self):
+        """By name. A value of the script's own may be called "values" and stands here then."""
+        return self._named_values()
 
     def _named_values(self):
         return {name: getattr(self, name) for name in self._names}
