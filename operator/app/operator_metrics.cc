@@ -126,6 +126,7 @@ void AddPods(const OperatorSample& sample, Builder* out) {
   std::map<std::pair<std::string, std::string>, std::map<std::string, int>> pods;
   // A phase without pods is reported as 0, so that a query for failed pods gets an answer.
   for (const runtime::ObjectPtr& object : sample.jobs) {
+    if (!api::ForeignManagerOf(*object).empty()) continue;
     pods[{MetaField(*object, "namespace"), MetaField(*object, "name")}] = {
         {"Pending", 0}, {"Running", 0}, {"Succeeded", 0}, {"Failed", 0}, {"Terminating", 0}};
   }

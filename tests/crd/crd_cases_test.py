@@ -38,7 +38,10 @@ def changed(fields):
 
 def full_job():
     job = dict(copy.deepcopy(schema.MINIMAL), spec=schema.full(schema.SCHEMA["properties"]["spec"]))
-    job["spec"]["worker"]["template"]["spec"]["containers"][0]["name"] = "worker"
+    containers = job["spec"]["worker"]["template"]["spec"]["containers"]
+    containers.append(copy.deepcopy(containers[0]))
+    containers[0]["name"] = "worker"
+    del containers[0]["restartPolicy"], containers[0]["restartPolicyRules"]  # refused there
     del job["spec"]["runPolicy"]["schedulingPolicy"]["topology"]["preferred"]  # one of the two
     return job
 
