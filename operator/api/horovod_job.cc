@@ -83,14 +83,14 @@ void ReadElasticPolicy(ObjectReader& elastic, ElasticPolicy* policy) {
   elastic.RefuseUnknown();
 }
 
-void ReadWorker(ObjectReader& worker, WorkerSpec* spec) {
+void ReadWorker(ObjectReader& worker, bool taken_up, WorkerSpec* spec) {
   if (!worker.Has("replicas")) worker.Error("replicas", "is required: how many pods to run");
   worker.Int("replicas", 0, kMaxReplicas, &spec->replicas);
   const Json& pod_template = worker.Raw("template");
   if (pod_template.is_null()) {
     worker.Error("template", "is required: a pod template with a container named \"worker\"");
   } else {
-    CheckPodTemplate(pod_template, worker.errors());
+    CheckPodTemplate(pod_template, taken_up, worker.errors());
   }
   if (pod_template.is_object()) spec->pod_template = pod_template;
   worker.RefuseUnknown();
@@ -326,7 +326,8 @@ void ReadSpec(ObjectReader& spec, bool taken_up, HorovodJob* job, FieldErrors* e
   spec.Int("initTimeoutSeconds", 1, kYear, &out.init_timeout_seconds);
   spec.Object("elasticPolicy", false,
               [&](ObjectReader& reader) { ReadElasticPolicy(reader, &out.elastic_policy); });
-  spec.Object("worker", true, [&](ObjectReader& reader) { ReadWorker(reader, &out.worker); });
+  spec.Object("worker", true,
+              [&](ObjectReader& reader) { ReadWorker(reader, taken_up, &out.worker); });
   spec.Object("runPolicy", false,
               [&](ObjectReader& reader) { ReadRunPolicy(reader, &out.run_policy); });
   spec.Object("failurePolicy", false,

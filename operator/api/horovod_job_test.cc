@@ -383,6 +383,11 @@ TEST(HorovodJobTest, WhatAnEarlierVersionTookStaysRightInAJobThatHasBeenTakenUp)
   EXPECT_EQ(job->spec.collectives["backend"], "Mpi") << "its pods have to be alike";
   json["spec"]["collectives"] = {{"backend", "gloo"}};
   EXPECT_FALSE(ParseHorovodJob(json));
+  json["spec"].erase("collectives");
+  json[Json::json_pointer(std::string(kContainer) + "/restartPolicy")] = "OnFailure";
+  EXPECT_TRUE(ParseHorovodJob(json));
+  json.erase("status");
+  EXPECT_FALSE(ParseHorovodJob(json));
 }
 
 TEST(HorovodJobTest, WhatIsNoObjectIsRefusedWithoutACrash) {

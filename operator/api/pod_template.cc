@@ -36,7 +36,7 @@ bool IsReservedPath(const std::string& path) {
 
 class Rules {
  public:
-  explicit Rules(FieldErrors* errors) : errors_(errors) {}
+  Rules(bool taken_up, FieldErrors* errors) : taken_up_(taken_up), errors_(errors) {}
 
   void Template(const Json& pod_template) {
     const std::string path = kTemplate;
@@ -126,6 +126,7 @@ class Rules {
   // A kubelet that started the worker again in its pod would keep failurePolicy from seeing its
   // end.
   void Restarts(const Json& worker, const std::string& path) {
+    if (taken_up_) return;  // earlier versions took it
     constexpr char kWhy[] =
         "left out of container worker: Ringmaster itself starts workers again (failurePolicy)";
     if (worker.contains("restartPolicyRules"))
@@ -164,6 +165,7 @@ class Rules {
     Error(path + ".name", fmt::format("\"{}\": names that begin with ringmaster- are taken", name));
   }
 
+  const bool taken_up_;  // an operator, perhaps of an earlier version, has accepted the job
   FieldErrors* const errors_;
 };
 
@@ -186,11 +188,11 @@ bool IsReservedEnv(const std::string& name) {
   return ReservedEnv().count(name) != 0 || name.rfind("RINGMASTER_MOUNT_", 0) == 0;
 }
 
-void CheckPodTemplate(const Json& pod_template, FieldErrors* errors) {
+void CheckPodTemplate(const Json& pod_template, bool taken_up, FieldErrors* errors) {
   const std::size_t before = CountWrong(*errors);
   CheckStructure(TemplateSchema(), pod_template, kTemplate, errors);
   // The rules may rely on a valid structure.
-  if (CountWrong(*errors) == before) Rules(errors).Template(pod_template);
+  if (CountWrong(*errors) == before) Rules(taken_up, errors).Template(pod_template);
 }
 
 }  // namespace ringmaster::api

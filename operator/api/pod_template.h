@@ -14,7 +14,7 @@ namespace ringmaster::api {
 // The container of the template that runs the workers.
 inline constexpr char kWorkerContainer[] = "worker";
 
-void CheckPodTemplate(const Json& pod_template, FieldErrors* errors);
+void CheckPodTemplate(const Json& pod_template, bool taken_up, FieldErrors* errors);
 
 // Environment variables that operator or launcher set in every container, so that a user's value
 // would be lost. Names that begin with RINGMASTER_MOUNT_ are reserved too.

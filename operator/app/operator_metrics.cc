@@ -114,8 +114,9 @@ void AddJobs(const OperatorSample& sample, Builder* out) {
     if (!job) continue;
     out->Gauge("ringmaster_job_pods_wanted", "Pods that the job should have", of_job,
                job->WantedPods());
-    out->Gauge("ringmaster_job_min_pods", "Pods below which the job stands", of_job,
-               job->LeastPods());
+    out->Gauge(
+        "ringmaster_job_min_pods", "Pods below which the job stands", of_job,
+        job->spec.worker.replicas == 0 ? job->spec.elastic_policy.min_replicas : job->LeastPods());
   }
   for (const auto& [state, count] : states) {
     out->Gauge("ringmaster_operator_jobs", "HorovodJobs by state", {{"state", state}}, count);

@@ -248,7 +248,7 @@ std::string Refusal(const std::string& where, const Json& part) {
   Json pod_template = Job().spec.worker.pod_template;
   pod_template[Json::json_pointer(where)] = part;
   api::FieldErrors errors;
-  api::CheckPodTemplate(pod_template, &errors);
+  api::CheckPodTemplate(pod_template, /*taken_up=*/false, &errors);
   return errors.empty() ? "" : errors[0].path;
 }
 

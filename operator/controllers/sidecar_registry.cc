@@ -1,6 +1,7 @@
 #include "operator/controllers/sidecar_registry.h"
 
 #include <iterator>
+#include <set>
 #include <variant>
 
 #include "operator/api/object_key.h"
@@ -23,6 +24,17 @@ std::chrono::milliseconds DelayFor(const SidecarReport& report) {
 
 std::string JobKeyOf(const job::Registration& registration) {
   return api::KeyText(registration.job_namespace, registration.job_name);
+}
+
+// A list that has all of `pods`: the one that was told before, where that does. A list of who is
+// left would be another notice for all with each that ends.
+planner::Uids ListWith(const std::vector<std::string>& pods, const planner::Uids& told) {
+  std::set<std::string> all(pods.begin(), pods.end());
+  if (told != nullptr) {
+    all.insert(told->begin(), told->end());
+    if (all.size() == told->size()) return told;
+  }
+  return planner::UidsOf({all.begin(), all.end()});
 }
 
 }  // namespace
@@ -210,10 +222,7 @@ void SidecarRegistry::Dismiss(const std::string& job_uid) {
     const auto job = jobs_.find(job_uid);
     if (job == jobs_.end()) return;
     for (const auto& [pod_uid, stream] : job->second.streams) pods.push_back(pod_uid);
-    // A list of who is left would be another notice for all with each that ends.
-    planner::Uids& told = job->second.dismissed;
-    if (told == nullptr) told = std::make_shared<const std::vector<std::string>>(pods);
-    uids = told;
+    uids = job->second.dismissed = ListWith(pods, job->second.dismissed);
   }
   std::vector<planner::PodNotice> all;
   for (const std::string& pod : pods)

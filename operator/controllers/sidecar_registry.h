@@ -115,7 +115,7 @@ class SidecarRegistry {
     std::uint64_t seen_epoch = 0;
     api::Time seen_at;
     std::optional<api::Time> taken_over;
-    planner::Uids dismissed;  // who was told that all leave; each is told of the same pods
+    planner::Uids dismissed;  // those of which each was told, as it was told that all leave
   };
   struct Place {
     std::string job_uid;

@@ -317,6 +317,12 @@ TEST_F(SidecarRegistryTest, TheSidecarsOfADeletedJobAreToldThatAllLeave) {
   registry_.Disconnect(b);
   registry_.Dismiss("job-uid");
   EXPECT_EQ(Sent("a"), 1u) << "it has been told of both";
+  Connect("c");
+  registry_.Dismiss("job-uid");
+  ASSERT_EQ(Sent("c"), 1u);
+  const auto* late = std::get_if<planner::DrainNotice>(&sinks_["c"]->sent[0]);
+  ASSERT_NE(late, nullptr);
+  EXPECT_THAT(*late->pod_uids, ElementsAre("a", "b", "c"));
   registry_.Forget("ns/digits", "job-uid");
   EXPECT_EQ(Sent("other"), 1u) << "it was deleted in the background";
 }

@@ -163,7 +163,7 @@ std::optional<Time> SuccessorWaitsUntil(const Snapshot& in, const PodFacts& pod)
   std::optional<Time> until;
   if (pod.leaving()) return until;
   if (pod.rejected) until = pod.accepted_at.value_or(pod.created) + kRejectedPause;
-  if (IsIgnored(in, pod)) until = pod.created + kIgnoredPause;
+  if (IsIgnored(in, pod)) until = std::max(until.value_or(Time()), pod.created + kIgnoredPause);
   return until && in.now < *until ? until : std::nullopt;
 }
 

@@ -371,7 +371,7 @@ void WriteStatus(const Snapshot& in, const JobState& state, const PodSets& pods,
     status.running_since.clear();
     status.times_given_back = 0;
     status.last_given_back_time.clear();
-  } else if (status.start_time.empty()) {
+  } else if (status.start_time.empty() && !JobHasEnded(in)) {
     status.start_time = api::FormatTime(in.now);
   }
   SetRunningSince(in, state, pods, out);

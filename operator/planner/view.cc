@@ -132,26 +132,14 @@ Uids MembersThatAllLeave(const Snapshot& in) {
   return UidsOf(std::move(uids));
 }
 
-// Of those that are told, at most the time of the one that has the least.
-std::int64_t FirstLeavesBy(const Snapshot& in, const std::vector<std::string>& uids) {
-  std::int64_t first = 0;
-  for (const std::string& uid : uids) {
-    const PodFacts* pod = FindPod(in, uid);
-    const std::int64_t by = pod == nullptr ? 0 : LeaveBy(*pod);
-    if (by != 0 && (first == 0 || by < first)) first = by;
-  }
-  return first;
-}
-
 void NotifyDrains(const Snapshot& in, const PodSets& pods, Notices& notices) {
   const Uids together = MembersThatAllLeave(in);
-  const std::int64_t first = FirstLeavesBy(in, *together);
   for (const PodFacts* pod : pods.leaving) {
     // The pod is not marked yet, so it has no deadline; the next reconcile will have one.
     if (!IsToldToLeave(*pod)) continue;
     const std::string reason = pod->drain_reason.empty() ? "Deleted" : pod->drain_reason;
     if (!together->empty() && InView(in, pod->uid)) {
-      notices.Of(pod->uid, DrainNotice{together, reason, first});
+      notices.Of(pod->uid, DrainNotice{together, reason, LeaveBy(*pod)});
       continue;
     }
     const DrainNotice drain{UidsOf({pod->uid}), reason, LeaveBy(*pod)};

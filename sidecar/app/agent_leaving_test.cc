@@ -152,6 +152,7 @@ std::string ViewOfOne(const std::string& first_view) {
 // As a kubelet that shuts its node down does it: the pod may be killed sooner than its spec says.
 TEST_F(AgentTest, AfterASignalAloneTheLastPodLeavesAsSoonAsTheOperatorWouldHaveSpoken) {
   StartWorker();
+  agent_->orders().OnConnection(true);
   agent_->orders().OnViewDecided(ViewOfOne(FirstView()));
   agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
   agent_->Terminate();
@@ -171,6 +172,21 @@ TEST_F(AgentTest, AfterASignalTheLastPodWaitsForOthersIfTheOperatorSaysThatTheyM
   Advance(seconds(10));
   EXPECT_FALSE(Logged("arm"));
   Advance(seconds(5));
+  EXPECT_TRUE(Logged("arm"));
+}
+
+// The operator fails over, say: it may have a replacement on its way.
+TEST_F(AgentTest, AfterASignalTheLastPodWaitsAsLongForAnOperatorThatIsAway) {
+  StartWorker();
+  agent_->orders().OnViewDecided(ViewOfOne(FirstView()));
+  agent_->workers().OnFrame(2, {{"t", "installed"}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->Terminate();
+  Advance(seconds(10));
+  EXPECT_FALSE(Logged("arm"));
+  agent_->orders().OnConnection(true);
+  Advance(milliseconds(500));
+  EXPECT_FALSE(Logged("arm")) << "it has to look first";
+  Advance(milliseconds(600));
   EXPECT_TRUE(Logged("arm"));
 }
 

@@ -71,6 +71,13 @@ void Departure::LeaveOnSignal(SteadyTime deadline) {
   StartToLeave({pod_uid_}, "SIGTERM", deadline);
 }
 
+void Departure::OperatorConnected(bool connected) {
+  // One that takes over has to look first.
+  if (connected && !operator_connected_ && operator_awaited_until_)
+    operator_awaited_until_ = clock_.now() + kOperatorSpeaks;
+  operator_connected_ = connected;
+}
+
 bool Departure::EverybodyLeaves() const {
   const membership::Member& member = membership_->member();
   if (!draining_ || member.role() != membership::Role::kMember) return false;
@@ -84,7 +91,8 @@ bool Departure::EverybodyLeaves() const {
 bool Departure::WaitsForOthers() const {
   const SteadyTime now = clock_.now();
   if (operator_has_spoken_) return others_may_come_ && now < stays_until_;
-  return operator_awaited_until_ && now < *operator_awaited_until_;
+  if (!operator_awaited_until_) return false;
+  return now < (operator_connected_ ? operator_awaited_until_ : stays_until_);
 }
 
 void Departure::LeaveByPlan() { Leave(drain_reason_.empty() ? "drained" : drain_reason_); }

@@ -34,9 +34,10 @@ class Departure {
   void Drain(const std::vector<std::string>& pods, const std::string& reason,
              std::optional<SteadyTime> deadline, std::optional<bool> all_leave);
   // SIGTERM came to the container of the workers: this pod has its grace period. Whether others may
-  // come that take over, the operator has said or is about to say; if it is silent, none is waited
-  // for.
+  // come that take over, the operator has said or is about to say. If it is connected and silent,
+  // none is waited for.
   void DrainOnSignal();
+  void OperatorConnected(bool connected);
   // The membership has decided a view without this pod.
   void LeaveByPlan();
   // The workers stand at the boundary of this view.
@@ -80,7 +81,8 @@ class Departure {
   bool says_all_leave_ = false;         // the operator, of the whole job
   bool operator_has_spoken_ = false;    // of this pod's leaving
   bool others_may_come_ = false;        // that could take over, says the operator
-  std::optional<SteadyTime> operator_awaited_until_;  // since SIGTERM
+  bool operator_connected_ = false;
+  std::optional<SteadyTime> operator_awaited_until_;  // since SIGTERM, while it is connected
   std::optional<SteadyTime> stays_until_;  // at the latest, for the sake of one that comes
   Epoch armed_ = 0;                        // the last view of which everybody leaves
   Epoch boundary_ = 0;                     // the last view at whose boundary the workers stood

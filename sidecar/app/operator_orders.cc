@@ -31,6 +31,7 @@ OperatorOrders::OperatorOrders(AgentClock clock, MembershipLoop* membership, Wor
 
 void OperatorOrders::OnConnection(bool connected) {
   connected_ = connected;
+  departure_->OperatorConnected(connected);
   logging::Info("operator link connected={}", connected);
   if (!connected) return;
   reports_->ForgetHealth();

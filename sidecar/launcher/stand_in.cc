@@ -58,8 +58,9 @@ void StandIn::OnFrame(const json& frame) {
   } else if (type == "stop") {
     OnStop(fields::Unsigned(frame, "epoch"));
   } else if (type == "arm") {
-    view_.Arm();
-    link_.Send(worker_link::BoundaryFrame(fields::Unsigned(frame, "epoch"), /*step=*/0));
+    const uint64_t epoch = fields::Unsigned(frame, "epoch");
+    view_.Arm(epoch);
+    link_.Send(worker_link::BoundaryFrame(epoch, /*step=*/0));
   } else if (type == "left") {
     // It also comes some seconds after the job has finished; then the process ends by itself.
     if (view_.armed()) events_.left();

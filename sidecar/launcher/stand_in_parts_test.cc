@@ -52,7 +52,8 @@ TEST(StandInViewTest, AViewThatIsLeftBehindNeedsNoStop) {
 TEST(StandInViewTest, ANewViewEndsWhatWasToSayOfTheOneBefore) {
   StandInView view;
   view.Take({.epoch = 7}, kNow);
-  view.Arm();
+  view.Arm(7);
+  EXPECT_TRUE(view.armed());
   view.Broken("its process exited");
   view.Finished();
   view.EnterWhenStopped();
@@ -61,6 +62,10 @@ TEST(StandInViewTest, ANewViewEndsWhatWasToSayOfTheOneBefore) {
   EXPECT_FALSE(view.broken_why());
   EXPECT_FALSE(view.finished());
   EXPECT_FALSE(view.TakeEntry());
+  view.Arm(9);
+  EXPECT_FALSE(view.armed());
+  view.Take({.epoch = 9}, kNow);
+  EXPECT_TRUE(view.armed()) << "it was known before the view";
 }
 
 TEST(StandInViewTest, OnlySurvivorsKnowWhatTheChangeHasCost) {

@@ -21,7 +21,7 @@ class StandInView {
     epoch_ = world.epoch;
     joined_ = world.joined;
     came_at_ = now;
-    enters_ = armed_ = false;
+    enters_ = false;
     broken_why_.reset();
     finished_ = false;
   }
@@ -34,7 +34,8 @@ class StandInView {
     stopping_ = std::max(stopping_, epoch);
     return true;
   }
-  void Arm() { armed_ = true; }
+  // The view may come after this.
+  void Arm(uint64_t epoch) { armed_epoch_ = std::max(armed_epoch_, epoch); }
   void Broken(const std::string& why) { broken_why_ = why; }
   void Finished() { finished_ = true; }
 
@@ -46,7 +47,7 @@ class StandInView {
   bool TakeEntry() { return std::exchange(enters_, false); }
 
   uint64_t epoch() const { return epoch_; }  // 0: in none
-  bool armed() const { return armed_; }
+  bool armed() const { return epoch_ != 0 && armed_epoch_ == epoch_; }
   // Since the view came; nothing for one that came with it: only survivors know what the change
   // has cost.
   std::optional<double> SecondsSince(TimePoint now) const {
@@ -63,7 +64,7 @@ class StandInView {
   TimePoint came_at_{};
   uint64_t stopping_ = 0;  // epoch
   bool enters_ = false;
-  bool armed_ = false;  // since this view came
+  uint64_t armed_epoch_ = 0;
   std::optional<std::string> broken_why_;
   bool finished_ = false;
 };

@@ -356,20 +356,20 @@ class ObjectState(State):
             self._bind_sampler()
 
     def values(self):
-        """By name. A value of the script's own may be called "values" and stands here then."""
-        return self._named_values()
-
-    def _named_values(self):
         return {name: getattr(self, name) for name in self._names}
+
+    def _all_values(self):
+        """Those of values(), which a value of the script's own may hide."""
+        return ObjectState.values(self) if "values" in self._names else self.values()
 
     def save(self):
         if not self.keeps_copy:
             self._kept = self._kept_parts = None
             return
-        self._kept = copy.deepcopy(self._named_values())
-        self._kept_parts = self._copied(self._part_states(), self._kept_parts)
+        self._kept = copy.deepcopy(self._all_values())
+        self._kept_parts = self.copied(self._part_states(), self._kept_parts)
 
-    def _copied(self, value, before):
+    def copied(self, value, before):
         """A copy of `value`. `before`: the last one, whose memory it may use, or None."""
         del before
         numbers = {id(entry): list(entry)  # for deepcopy(), which copies them one by one
@@ -382,10 +382,10 @@ class ObjectState(State):
             raise RuntimeError("restore(): the state keeps no copy, because keeps_copy is False")
         for name, value in copy.deepcopy(self._kept).items():
             setattr(self, name, value)
-        self._load_parts(self._copied(self._kept_parts, None))
+        self._load_parts(self.copied(self._kept_parts, None))
 
     def capture(self):
-        return {"values": self._named_values(), "parts": self._part_states(),
+        return {"values": self._all_values(), "parts": self._part_states(),
                 "random": {name: kept for name, kept in self.random_states().items()
                            if name in self.same_random}}
 
@@ -399,9 +399,11 @@ class ObjectState(State):
 
     def prepare_commit(self):
         for index, sampler in enumerate(self._samplers()):
-            if sampler.streams and runs_in_place():
+            if runs_in_place():
+                if not sampler.recorded():
+                    continue
                 raise RuntimeError(
-                    "sampler: is iterated as for Horovod, which needs a training function that is "
+                    "sampler: is used as for Horovod, which needs a training function that is "
                     "entered again after a change: leave out in_place=True, or loop over "
                     "sampler.batches(n)")
             if sampler.streams:

@@ -305,6 +305,7 @@ class ElasticSampler(SamplerNames):
         something else, or of another number of samples.
         """
         _check_state(state)
+        self._empty, self._empty_in = 0, None
         if "processed_indices" in state:
             self._begin_where_are_done(state["epoch"], state["processed_indices"])
             return

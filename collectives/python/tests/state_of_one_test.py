@@ -199,11 +199,35 @@ def test_AnotherSamplerOfAStateIsTheOptimizersToo(world):
     assert (first.done, state.sampler.done) == (4, 6)
 
 
+def test_ASamplerThatWasGivenToTheOptimizerIsTheStatesTooAndAnotherStateTakesItNotAway(world):
+    model = torch.nn.Linear(1, 1, bias=False)
+    first, other = [rm.elastic.ElasticSampler(4, shuffle=False) for _ in range(2)]
+    optimizer = rm.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), sampler=first)
+    state = rm.elastic.TorchState(model=model, optimizer=optimizer, sampler=first)
+    rm.elastic.TorchState(optimizer=optimizer, sampler=rm.elastic.ElasticSampler(8))
+    for sampler in (first, other):
+        state.sampler = sampler
+        for own in state.sampler.batches(2):
+            model(torch.tensor([[float(index)] for index in own])).mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert (first.done, other.done) == (4, 4)
+
+
 @pytest.mark.parametrize("name", ["save", "capture", "check_host_updates"])
 def test_AValueWithTheNameOfAMethodIsRefused(world, name):
     with pytest.raises(ValueError, match="^%s: is the name of a method" % name):
         rm.elastic.ObjectState(**{name: 1})
     assert rm.elastic.ObjectState(values=[1, 2]).values == [1, 2]
+
+
+def test_AClassOfTheScriptsOwnMaySayWhatItsValuesAre(world):
+    class Mine(rm.elastic.ObjectState):
+
+        def values(self):
+            return dict(super().values(), more=3)
+
+    assert Mine(batch=1).capture()["values"] == {"batch": 1, "more": 3}
 
 
 def test_TheScriptEndsNoStepWhereCommitDoes(world):
@@ -240,6 +264,12 @@ def test_ASamplerThatIsIteratedAsForHorovodIsRefusedInPlace(world):
         state.sampler.record_batch(0, 1)
         state.commit()
 
+    @rm.elastic.run(in_place=True)
+    def validate(state):
+        list(state.sampler)
+        state.commit()
+
+    validate(rm.elastic.ObjectState(sampler=rm.elastic.ElasticSampler(4)))
     with pytest.raises(RuntimeError, match="leave out in_place=True, or loop over"):
         train(rm.elastic.ObjectState(sampler=rm.elastic.ElasticSampler(4)))
 

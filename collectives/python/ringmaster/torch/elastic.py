@@ -33,7 +33,7 @@ class TorchState(ObjectState):
                 check_has_state(name, value, kind)
         super().__init__(model=model, optimizer=optimizer, **others)
 
-    def _copied(self, value, before):
+    def copied(self, value, before):
         """In the memory of the last copy where that fits: a new one costs three times as much."""
         if isinstance(value, torch.Tensor):
             if not _fits(before, value):
@@ -43,12 +43,12 @@ class TorchState(ObjectState):
         if isinstance(value, dict):
             made = copy.copy(value)  # with what a module's state_dict() says of its versions
             for key, part in value.items():
-                made[key] = self._copied(part, _part(before, dict, key))
+                made[key] = self.copied(part, _part(before, dict, key))
             return made
         if is_list_of_numbers(value):
             return list(value)
         if type(value) in (list, tuple):
-            return type(value)(self._copied(part, _part(before, type(value), index))
+            return type(value)(self.copied(part, _part(before, type(value), index))
                                for index, part in enumerate(value))
         return copy.deepcopy(value)
 

@@ -50,7 +50,7 @@ class _Distributed(GivesState, KeepsOriginal):
         self._options = options
         self._backward_passes = backward_passes
         self._ender = Steps.new_ender() if end_step else None
-        self._sampler, self._sampler_is_the_states = None, False
+        self._sampler, self._bound_by = None, None  # the latter: a weak reference to a state
         self._pass_weights = PassWeights(options.op == Average)
         self._synchronized = False
         self._should_synchronize = True
@@ -76,15 +76,19 @@ class _Distributed(GivesState, KeepsOriginal):
         done.
         """
         super().adopt(state, sampler)
-        if sampler is None or sampler is self._sampler:
+        if sampler is None:
             return
-        if self._sampler is not None and not self._sampler_is_the_states:
-            return  # it was given to the optimizer itself
+        if state is not None and (self._sampler is None or sampler is self._sampler):
+            self._bound_by = weakref.ref(state)
+        if sampler is self._sampler:
+            return
         if self._sampler is not None:
+            if state is None or self._bound_by is None or self._bound_by() is not state:
+                return  # another state's is no reason to leave the first one
             self._sampler.let_go(self._step_with_the_rest)
             for parameter in self._hooks:
                 self._pass_weights.let_go(parameter)
-        self._sampler, self._sampler_is_the_states = sampler, state is not None
+        self._sampler = sampler
         sampler.batches_per_step = self._backward_passes
         sampler.on_epoch_end(self._step_with_the_rest)
         self._weigh_passes()
