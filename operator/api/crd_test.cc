@@ -122,7 +122,9 @@ class CrdTest : public testing::Test {
              {"kind", kKind},
              {"metadata", {{"name", "digits"}}},
              {"spec", Sample(schema_["properties"]["spec"])}};
-    full_[Pointer("/spec/worker/template/spec/containers/0/name")] = kWorkerContainer;
+    // Some fields are refused in the container of the workers, so that is another one.
+    full_[Pointer("/spec/worker/template/spec/containers")].push_back(
+        {{"name", kWorkerContainer}, {"image", "x"}, {"command", {"train"}}});
     // Only one of the two may be set.
     full_[Pointer("/spec/runPolicy/schedulingPolicy/topology")].erase("preferred");
     smallest_ = full_;
