@@ -145,7 +145,8 @@ TEST(JobObjectsTest, WhatTheApiServerAddsIsNoDifference) {
 }
 
 TEST(JobObjectsTest, ARuleThatAdmitsFewerThanWantedIsADifference) {
-  const Json open = BuildNetworkPolicy(Job(), {}), narrow = BuildNetworkPolicy(Job(), {"monitor"});
+  const Json open = BuildNetworkPolicy(Job(), {}),
+             narrow = BuildNetworkPolicy(Job(), {.metrics_namespace = "monitor"});
   EXPECT_TRUE(Covers(open, open));
   EXPECT_FALSE(Covers(narrow, open));
   EXPECT_FALSE(Covers(open, narrow));

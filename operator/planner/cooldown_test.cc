@@ -82,7 +82,7 @@ TEST(CooldownTest, WhatARuleIgnoresHasASuccessorAtOnceOnlyIfItHasLivedForAWhile)
   EXPECT_THAT(out.creates, IsEmpty());
   EXPECT_THAT(out.deletes, IsEmpty());
   ASSERT_TRUE(out.look_again);
-  EXPECT_LE(*out.look_again, seconds(28));
+  EXPECT_LE(*out.look_again, seconds(29));
   world.in.job.status = out.status;
   world.in.now += *out.look_again;
   out = Plan(world.in);
