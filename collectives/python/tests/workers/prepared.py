@@ -61,9 +61,14 @@ def test_beside_other_operations():
     for _ in range(3):
         for tensor in tensors:
             tensor.fill_(1)
-        handles = [rm.allreduce_async(torch.ones(7), name="a", op=rm.Sum), group.start(),
-                   rm.allreduce_async(torch.ones(7), name="b", op=rm.Sum)]
-        expect(ValueError, group.start, "already in flight")
+        handles = [rm.allreduce_async(torch.ones(7), name="a", op=rm.Sum)]
+        if rank == 0:
+            handles.append(group.start())
+            expect(ValueError, group.start, "already in flight")
+        rm.broadcast_object(True, 0, "started")  # before that the group can't end
+        if rank != 0:
+            handles.append(group.start())
+        handles.append(rm.allreduce_async(torch.ones(7), name="b", op=rm.Sum))
         for handle in reversed(handles):
             rm.synchronize(handle)
         assert tensors[1].tolist() == [size] * 5
