@@ -51,6 +51,21 @@ INSTANTIATE_TEST_SUITE_P(
                     BlameCase{"TheScriptsOwnEnd", 1, "", false, false}),
     [](const auto& info) { return info.param.name; });
 
+// A pod that has ended keeps its place for a while. Then it has a successor, and was no fault.
+void ExpectSuccessorWithin(seconds pause, World& world) {
+  Decision out = Plan(world.in);
+  EXPECT_THAT(out.creates, IsEmpty());
+  EXPECT_THAT(out.deletes, IsEmpty());
+  ASSERT_TRUE(out.look_again);
+  EXPECT_LE(*out.look_again, pause);
+  world.in.job.status = out.status;
+  world.in.now += *out.look_again;
+  out = Plan(world.in);
+  EXPECT_EQ(out.creates.size(), 1u);
+  EXPECT_EQ(out.deletes.size(), 1u);
+  EXPECT_EQ(out.status.faults, 0);
+}
+
 // As one whose topology manager finds no GPUs beside each other.
 TEST(CooldownTest, AKubeletThatRejectsAPodIsAvoidedAndTheNextPodComesAfterAPause) {
   World world = OnThreeNodes();
@@ -60,16 +75,7 @@ TEST(CooldownTest, AKubeletThatRejectsAPodIsAvoidedAndTheNextPodComesAfterAPause
   pod.accepted_at = world.in.now;
   Decision out = Plan(world.in);
   ASSERT_NE(Troubled(out, "gpu-1"), nullptr);
-  EXPECT_THAT(out.creates, IsEmpty());
-  EXPECT_THAT(out.deletes, IsEmpty());
-  ASSERT_TRUE(out.look_again);
-  EXPECT_LE(*out.look_again, seconds(11));
-  world.in.job.status = out.status;
-  world.in.now += *out.look_again;
-  out = Plan(world.in);
-  EXPECT_EQ(out.creates.size(), 1u);
-  EXPECT_EQ(out.deletes.size(), 1u);
-  EXPECT_EQ(out.status.faults, 0);
+  ExpectSuccessorWithin(seconds(11), world);
 }
 
 // Nothing counts how often a script that ends at its start with an ignored code does so.
@@ -78,17 +84,7 @@ TEST(CooldownTest, WhatARuleIgnoresHasASuccessorAtOnceOnlyIfItHasLivedForAWhile)
   world.in.job.spec.failure_policy.rules = {{{1}, {}, api::FailureAction::kIgnore}};
   world.End(1, PodPhase::kFailed, 1);
   world.Pod(1).created = world.in.now - seconds(2);
-  Decision out = Plan(world.in);
-  EXPECT_THAT(out.creates, IsEmpty());
-  EXPECT_THAT(out.deletes, IsEmpty());
-  ASSERT_TRUE(out.look_again);
-  EXPECT_LE(*out.look_again, seconds(29));
-  world.in.job.status = out.status;
-  world.in.now += *out.look_again;
-  out = Plan(world.in);
-  EXPECT_EQ(out.creates.size(), 1u);
-  EXPECT_EQ(out.deletes.size(), 1u);
-  EXPECT_EQ(out.status.faults, 0);
+  ExpectSuccessorWithin(seconds(29), world);
 }
 
 TEST(CooldownTest, WorkersThatKeepDyingBySignalsMakeANodeAvoidedForAWhile) {
