@@ -171,9 +171,7 @@ kube::Result<void> JobQueue::Write(const api::HorovodJob& job, const Json* live,
         return tl::unexpected(deleted.error());
       }
       // The watch may be late, but no pod may start on quota that was given back.
-      Json leaving = *live;
-      leaving["metadata"]["deletionTimestamp"] = api::FormatTime(now);
-      workloads_.Observe(leaving);
+      workloads_.ObserveDeletion(*live, api::FormatTime(now));
       break;
     }
   }

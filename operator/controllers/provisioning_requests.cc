@@ -11,6 +11,7 @@
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/pod_identity.h"
 #include "operator/kube/resources.h"
+#include "operator/runtime/told_objects.h"
 
 namespace ringmaster::controllers {
 namespace {
@@ -173,11 +174,7 @@ kube::Result<void> ProvisioningRequests::Drop(const api::HorovodJob& job,
   if (!gone && !IsGone(gone.error())) return gone;
   logging::Info("provisioning request deleted job={} request={}", job.Key(), request.name);
   // The watch may be late, but no pod may start on capacity that was given up.
-  if (const auto known = cache_->Get(job.ns, request.name); known != nullptr) {
-    Json leaving = *known;
-    leaving["metadata"]["deletionTimestamp"] = api::FormatTime(now);
-    cache_->Observe(std::move(leaving));
-  }
+  cache_->ObserveDeletion(runtime::Stub(job.ns, request.name, request.uid), api::FormatTime(now));
   return {};
 }
 

@@ -91,4 +91,9 @@ bool Informer::Observe(kube::Json object) {
   return reflector != nullptr && reflector->Observe(std::move(object));
 }
 
+void Informer::ObserveDeletion(const kube::Json& object, const std::string& since) {
+  Reflector* reflector = Of(MetaField(object, "namespace"));
+  if (reflector != nullptr) reflector->ObserveDeletion(object, since);
+}
+
 }  // namespace ringmaster::runtime

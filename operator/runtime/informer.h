@@ -67,6 +67,9 @@ class Informer {
   // Stores an object that we have just written, so that the cache is not older than our own writes.
   // Returns false if the cache is newer already.
   bool Observe(kube::Json object);
+  // The API server has accepted our deletion of this object, which is known by its namespace, name
+  // and uid: from now on it is shown as being deleted since `since` (RFC 3339).
+  void ObserveDeletion(const kube::Json& object, const std::string& since);
   // Handles an event as the watch would, for a simulator without threads that never calls Start.
   void Take(kube::WatchEvent event);
 

@@ -28,6 +28,14 @@ bool IsOlder(const kube::Json& a, const kube::Json& b) {
   return va && vb && *va < *vb;
 }
 
+// A deletion is never taken back.
+bool IsFromBeforeDeletion(const kube::Json& object, const kube::Json& stored) {
+  const std::string uid = MetaField(object, "uid");
+  return !uid.empty() && uid == MetaField(stored, "uid") &&
+         MetaField(object, "deletionTimestamp").empty() &&
+         !MetaField(stored, "deletionTimestamp").empty();
+}
+
 }  // namespace
 
 std::string MetaField(const kube::Json& object, const char* field) {
@@ -105,6 +113,7 @@ bool ObjectCache::PutLocked(ObjectPtr object) {
   const auto at = objects_.find(key);
   // The object is outdated: we have written a newer version and stored the result.
   if (at != objects_.end() && IsOlder(*object, *at->second)) return false;
+  if (at != objects_.end() && IsFromBeforeDeletion(*object, *at->second)) return false;
   // The watch shows what we have written. The stored object stays, with what was read of it.
   if (at != objects_.end() && *object == *at->second) return true;
   EraseLocked(key);
@@ -131,6 +140,16 @@ void ObjectCache::RememberGone(Gone gone) {
   if (gone_in_order_.size() <= kMaxGone) return;
   gone_.erase(gone_in_order_.front());
   gone_in_order_.pop_front();
+}
+
+void ObjectCache::MarkDeleting(const Key& key, const std::string& uid, const std::string& since) {
+  const sync::MutexLock lock(&mu_);
+  const auto at = objects_.find(key);
+  if (at == objects_.end() || MetaField(*at->second, "uid") != uid) return;
+  if (!MetaField(*at->second, "deletionTimestamp").empty()) return;
+  kube::Json object = *at->second;
+  object["metadata"]["deletionTimestamp"] = since;
+  at->second = std::make_shared<const kube::Json>(std::move(object));
 }
 
 void ObjectCache::Remove(const kube::Json& object) {

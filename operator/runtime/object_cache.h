@@ -54,6 +54,10 @@ class ObjectCache {
   // seen, or a list that is newer than the answer has no such object.
   bool PutWritten(ObjectPtr object);
 
+  // The API server has accepted the deletion of this object: it is shown as being deleted since
+  // `since` (RFC 3339) until it has gone. What a late watch shows of it from before is outdated.
+  // Does nothing if the name belongs to no object, or to one with another uid.
+  void MarkDeleting(const Key& key, const std::string& uid, const std::string& since);
   void Remove(const kube::Json& object);
   // Removes and returns the objects that a list at `list_version` would contain if they still
   // existed, but doesn't (`listed`).

@@ -92,6 +92,26 @@ TEST_F(ObjectCacheTest, WhatTheWatchShowsOfOurOwnWriteLeavesTheStoredObject) {
   EXPECT_EQ(*cache_.Get("ns", "a"), other);
 }
 
+TEST_F(ObjectCacheTest, WhatWeHaveDeletedStaysSoWhateverALateWatchShows) {
+  const auto since = [&] { return MetaField(*cache_.Get("ns", "a"), "deletionTimestamp"); };
+  cache_.Put(Shared(Object("a", 20, "first")));
+  cache_.MarkDeleting(Key("a"), "another", "2026-01-31T12:00:00Z");
+  EXPECT_EQ(since(), "");
+  cache_.MarkDeleting(Key("b"), "first", "2026-01-31T12:00:00Z");
+  EXPECT_EQ(cache_.Get("ns", "b"), nullptr);
+  cache_.MarkDeleting(Key("a"), "first", "2026-01-31T12:00:00Z");
+  EXPECT_FALSE(cache_.Put(Shared(Object("a", 20, "first")))) << "our last write before";
+  EXPECT_FALSE(cache_.Put(Shared(Object("a", 21, "first")))) << "another client's";
+  EXPECT_EQ(since(), "2026-01-31T12:00:00Z");
+  kube::Json deleting = Object("a", 22, "first");
+  deleting["metadata"]["deletionTimestamp"] = "2026-01-31T12:00:01Z";
+  EXPECT_TRUE(cache_.Put(Shared(deleting))) << "a finalizer keeps it";
+  cache_.MarkDeleting(Key("a"), "first", "2026-01-31T12:00:05Z");
+  EXPECT_EQ(since(), "2026-01-31T12:00:01Z");
+  EXPECT_TRUE(cache_.Put(Shared(Object("a", 24, "second"))));
+  EXPECT_EQ(since(), "");
+}
+
 TEST_F(ObjectCacheTest, ManyDeletionsDontMakeItForgetTheLatest) {
   for (int i = 0; i < 5000; ++i) cache_.Remove(Object("pod-" + std::to_string(i), i + 1));
   EXPECT_FALSE(cache_.PutWritten(Shared(Object("pod-4200", 1))));

@@ -2,8 +2,8 @@
 // each change: of an object before its deletion, and of its deletion before another object with its
 // name.
 //
-// Thread rule: the reflector's thread, which calls the handler; cache() and Observe are safe from
-// any thread.
+// Thread rule: the reflector's thread, which calls the handler; cache(), Observe and
+// ObserveDeletion are safe from any thread.
 #pragma once
 
 #include <functional>
@@ -49,6 +49,10 @@ class ObjectFeed {
   // Stores an object that we have just written, so that the cache is not older than our own writes.
   // Returns false if the cache is newer already.
   bool Observe(kube::Json object);
+  // The API server has accepted our deletion of this object; see ObjectCache::MarkDeleting.
+  void ObserveDeletion(const kube::Json& object, const std::string& since) {
+    cache_.MarkDeleting(ObjectCache::KeyOf(object), MetaField(object, "uid"), since);
+  }
 
  private:
   ObjectPtr Kept(kube::Json object) const;

@@ -50,6 +50,9 @@ class Reflector {
   const ObjectCache& cache() const { return feed_.cache(); }
   // Stores an object that we have just written; see ObjectFeed.
   bool Observe(kube::Json object) { return feed_.Observe(std::move(object)); }
+  void ObserveDeletion(const kube::Json& object, const std::string& since) {
+    feed_.ObserveDeletion(object, since);
+  }
   // Takes an event of the watch. Also called by a simulator without threads, which never calls
   // Start.
   void OnWatchEvent(kube::WatchEvent event);
