@@ -46,6 +46,11 @@ class Backend {
   virtual Status Execute(const Response& response, const PendingTable& pending,
                          Retained* result) = 0;
 
+  // Another backend runs this. All ranks of the view call it for each such response, in their
+  // order, also those that take no part in it: what the ranks agree on by counting what they have
+  // run stays the same on all of them.
+  virtual void Note(const Response& /*response*/) {}
+
   // Returns when all ranks that take part in the last operation have executed it. Only called if
   // this rank takes part.
   virtual Status Confirm() = 0;

@@ -43,6 +43,7 @@ class CpuBackend : public Backend {
   void ForgetSet(int32_t process_set) override { ranks_.ForgetSet(process_set); }
   bool RunsAlone(const Request& request) const override;
   Status Execute(const Response& response, const PendingTable& pending, Retained* result) override;
+  void Note(const Response& response) override { ranks_.Note(response); }
   Status Confirm() override { return on_->host->Barrier(); }
   void Withdraw(Retained* result, const PendingTable& pending) override;
   Status HandOver(int holder, const Retained* held, Retained* result) override;

@@ -46,8 +46,10 @@ class JobParticipation {
     has_state_ = false;
     info_->held_epoch = 0;
     if (!info_->entered) return false;
-    info_->entered = false;
+    // In this order: to a thread of the script, a worker that is neither would be a joiner, whose
+    // call asks to be let in instead of failing.
     info_->dropped = true;
+    info_->entered = false;
     return true;
   }
 

@@ -4,14 +4,18 @@
 
 namespace ringmaster::engine {
 
+int Participants::ChannelOf(const Response& response) {
+  // The two of a transfer use streams: each pair of ranks would need a channel.
+  if (response.process_set() == 0 || response.requests.front().kind == Kind::kTransfer) return 0;
+  return channels_.Give(response.process_set(), response.ranks);
+}
+
 Status Participants::Choose(const Response& response, const Ranks** ranks) {
   *ranks = &world_;
   if (!response.requests.front().is_partial()) return {};
   *ranks = nullptr;
   const std::vector<int>& members = response.ranks;
-  // The two of a transfer use streams: each pair of ranks would need a channel.
-  const bool is_transfer = response.requests.front().kind == Kind::kTransfer;
-  const int channel = is_transfer ? 0 : channels_.Give(response.process_set(), members);
+  const int channel = ChannelOf(response);
   if (std::find(members.begin(), members.end(), world_.host->rank()) == members.end()) return {};
   const auto [some, is_new] = some_.try_emplace({response.process_set(), members});
   if (is_new) {

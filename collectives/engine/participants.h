@@ -45,11 +45,16 @@ class Participants {
   // Uninstall() or ForgetSet(). All ranks of the view must ask for all responses, in their order,
   // because that is how they agree on the channels. Errors are those of Communicator::Subset.
   Status Choose(const Response& response, const Ranks** ranks);
+  // Instead of Choose, for a response that runs elsewhere.
+  void Note(const Response& response) { ChannelOf(response); }
   // Whether the ranks of this set have been given a part of the shared memory, where there is any.
   // The same on all ranks of the view.
   bool HasChannel(int32_t process_set) const { return channels_.Has(process_set); }
 
  private:
+  // 0: its ranks have none.
+  int ChannelOf(const Response& response);
+
   Ranks world_;
   SetChannels channels_;
   std::map<std::pair<int32_t, std::vector<int>>, Ranks> some_;  // by process set and ranks

@@ -28,19 +28,23 @@ Votes RoundVote::Vote(int self, const std::vector<const Request*>& pending, cons
   votes.set_nothing_new(nothing_new);
   votes.set_announces_nothing(announce->empty());
   VoteAsOutsider(self, &votes);
-  if (joined_->Has(self) && !all_joined) VoteAsJoined(&votes);
+  if (joined_->Has(self) && !all_joined) VoteAsJoined(*announce, &votes);
   return votes;
 }
 
 // Called only if some rank has not joined: its vote decides, so what is agreed on is what it wants.
 // This rank doesn't vote "armed": a planned change waits until all ranks have joined, because
-// nobody stands in rm_step_end here.
-void RoundVote::VoteAsJoined(Votes* votes) const {
+// nobody stands in rm_step_end here. What it announces in this round it doesn't vote for, too: the
+// others would run it and still have the announcement.
+void RoundVote::VoteAsJoined(const std::vector<const Request*>& announced, Votes* votes) const {
   for (size_t slot = 0; slot < cache_->slots(); ++slot) {
-    if (cache_->IsUsed(slot) && GoesOnWithoutJoined(cache_->At(slot).kind) &&
-        IsActive(cache_->At(slot))) {
-      votes->Add(slot);
-    }
+    if (!cache_->IsUsed(slot)) continue;
+    const Request& request = cache_->At(slot);
+    if (!GoesOnWithoutJoined(request.kind) || !IsActive(request)) continue;
+    const bool announces = std::any_of(announced.begin(), announced.end(), [&](const Request* own) {
+      return own->key() == request.key();
+    });
+    if (!announces) votes->Add(slot);
   }
 }
 

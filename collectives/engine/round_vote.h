@@ -86,8 +86,9 @@ class RoundVote {
   void Clear();
 
  private:
-  // Votes, as a rank that has joined, for all operations that the other ranks may want to run.
-  void VoteAsJoined(Votes* votes) const;
+  // Votes, as a rank that has joined, for all operations that the other ranks may want to run,
+  // except those that this rank announces.
+  void VoteAsJoined(const std::vector<const Request*>& announced, Votes* votes) const;
   // Votes for operations in which `self` has no part and which others may want to run.
   void VoteAsOutsider(int self, Votes* votes) const;
   // Whether some rank that takes part hasn't joined.

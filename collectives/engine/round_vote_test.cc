@@ -100,6 +100,16 @@ TEST_F(RoundVoteTest, WhoHasJoinedVotesForAllThatTheOthersMayWantAndForNoPlanned
   EXPECT_FALSE(Vote({}).has(0)) << "all have joined: nobody is left that wants it";
 }
 
+TEST_F(RoundVoteTest, WhoHasJoinedDoesNotVoteForWhatItAnnounces) {
+  cache_.Insert(a_, 0);
+  joined_.Hear(0);
+  Request other = a_;
+  other.count = 7;
+  EXPECT_FALSE(Vote({&other}).has(0));
+  EXPECT_EQ(announce_, Announce{&other});
+  EXPECT_TRUE(Vote({&a_}).has(0)) << "as the others have it";
+}
+
 TEST_F(RoundVoteTest, ARankThatWaitsForMoreThanAJoinSaysSo) {
   const Request join = Named(kJoinName, 0, Kind::kJoin);
   EXPECT_TRUE(Vote({&join}).only_joins());

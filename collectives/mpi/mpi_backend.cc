@@ -30,10 +30,14 @@ void MpiBackend::ForgetSet(int32_t process_set) {
   on_host_.ForgetSet(process_set);
 }
 
+engine::CpuBackend& MpiBackend::Of(const engine::Response& response) {
+  const bool on_host = std::any_of(response.requests.begin(), response.requests.end(), StaysOnHost);
+  return on_host ? on_host_ : on_mpi_;
+}
+
 Status MpiBackend::Execute(const engine::Response& response, const engine::PendingTable& pending,
                            engine::Retained* result) {
-  const bool on_host = std::any_of(response.requests.begin(), response.requests.end(), StaysOnHost);
-  last_ = on_host ? &on_host_ : &on_mpi_;
+  last_ = &Of(response);
   Status status = last_->Execute(response, pending, result);
   if (!status.ok() && world_->stuck()) {
     for (engine::Part& part : result->parts) {

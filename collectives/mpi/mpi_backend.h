@@ -32,6 +32,7 @@ class MpiBackend : public engine::Backend {
   void ForgetSet(int32_t process_set) override;
   Status Execute(const engine::Response& response, const engine::PendingTable& pending,
                  engine::Retained* result) override;
+  void Note(const engine::Response& response) override { Of(response).Note(response); }
   Status Confirm() override { return last_->Confirm(); }
   void Withdraw(engine::Retained* result, const engine::PendingTable& pending) override {
     on_host_.Withdraw(result, pending);
@@ -44,6 +45,9 @@ class MpiBackend : public engine::Backend {
   }
 
  private:
+  // The one of the two that runs this.
+  engine::CpuBackend& Of(const engine::Response& response);
+
   MpiWorld* const world_;
   std::optional<MpiCommunicator> all_;
   engine::CpuBackend on_mpi_, on_host_;

@@ -188,10 +188,6 @@ Status MpiWorld::Group(Communicator* host, std::span<const int> ranks, Comm* out
   constexpr char kWhat[] = "MPI_Comm_create_group";
   constexpr int kTag = 0;
   if (Status s = CheckUsable(); !s.ok()) return s;
-  if (!parallel()) {
-    const Code code = mpi_->Group(all_, ranks, kTag, out);
-    return code == 0 ? Status() : Failed(host, kWhat, code);
-  }
   BlockingCall call([mpi = mpi_, all = all_, copy = std::vector<int>(ranks.begin(), ranks.end())](
                         Comm* made) { return mpi->Group(all, copy, kTag, made); });
   const auto deadline = Clock::now() + limits_.connect;

@@ -40,26 +40,37 @@ Status BackendByMemory::MakeOnGpu() {
   return {};
 }
 
-Status BackendByMemory::Choose(const Response& response, engine::Backend** backend) {
-  *backend = on_host_.get();
-  if (!response.requests.front().on_gpu) return {};
-  if (on_gpu_ == nullptr) {
-    if (Status s = MakeOnGpu(); !s.ok()) return s;
-  }
-  *backend = on_gpu_.get();
-  return {};
+bool BackendByMemory::RunsHere(const Response& response) const {
+  if (response.error != RM_OK) return false;
+  const std::vector<int>& ranks = response.ranks;
+  return !response.requests.front().is_partial() ||
+         std::find(ranks.begin(), ranks.end(), host_->rank()) != ranks.end();
 }
 
 Status BackendByMemory::Execute(const Response& response, const PendingTable& pending,
                                 Retained* result) {
-  if (Status s = Choose(response, &last_); !s.ok()) return s;
+  last_ = on_host_.get();
+  if (response.requests.front().on_gpu) {
+    if (response.error == RM_OK) on_host_->Note(response);
+    // A rank that has nothing to do in it needs no GPU.
+    if (on_gpu_ == nullptr && !RunsHere(response)) {
+      *result = {response, {}};
+      result->holds = response.error != RM_OK;
+      return {};
+    }
+    if (on_gpu_ == nullptr) {
+      if (Status s = MakeOnGpu(); !s.ok()) return s;
+    }
+    last_ = on_gpu_.get();
+  }
   return last_->Execute(response, pending, result);
 }
 
 Status BackendByMemory::HandOver(int holder, const Retained* held, Retained* result) {
-  engine::Backend* backend = nullptr;
-  if (Status s = Choose(result->response, &backend); !s.ok()) return s;
-  return backend->HandOver(holder, held, result);
+  // A rank without a GPU has no part in this operation, and takes part in handing it over: the
+  // bytes pass through the host's memory.
+  if (result->response.requests.front().on_gpu && on_gpu_ == nullptr) (void)MakeOnGpu();
+  return Of(result->response)->HandOver(holder, held, result);
 }
 
 engine::Backend* BackendByMemory::Of(const Response& response) {

@@ -48,8 +48,8 @@ class BackendByMemory : public engine::Backend {
   void Abort(uint64_t epoch) override;
 
  private:
-  // The backend for these requests. The first request for a GPU makes that backend.
-  Status Choose(const engine::Response& response, engine::Backend** backend);
+  // This rank takes part in it, and it runs: ranks have not disagreed on it.
+  bool RunsHere(const engine::Response& response) const;
   Status MakeOnGpu();
   // The backend that has executed this result.
   engine::Backend* Of(const engine::Response& response);

@@ -24,6 +24,7 @@ class GpuTestWorld {
   struct Options {
     int version = kAllThereIs;
     std::set<int> without_nccl = {};  // ids
+    std::set<int> without_cuda = {};
     WaitLimits limits = {};
     bool shm = true;
     bool needs_nccl = false;
@@ -65,6 +66,7 @@ class GpuTestWorld {
     process->next_fate = [worker] { return NextFate(worker); };
     process->comes_to_connect = [worker] { return NextFate(worker) == Fate::kRun; };
     gpus_[id] = process->gpu(!options_.without_nccl.contains(id));
+    if (options_.without_cuda.contains(id)) gpus_[id] = {.no_cuda = "there is no GPU"};
     processes_[id] = std::move(process);
     return std::make_unique<BackendByMemory>([this, id] { return gpus_.at(id); }, device(id),
                                              options_.limits, options_.needs_nccl);

@@ -289,6 +289,45 @@ TEST(NcclBackendTest, AProcessSetHasACommunicatorOfItsOwn) {
   EXPECT_EQ(gpus.cluster.made()["init"], 2);
 }
 
+// NCCL has no sums of 16-bit integers, so the set's ranks take them through the host's memory.
+TEST(NcclBackendTest, ASetThatWentThroughTheHostLeavesOtherSetsTheirChannels) {
+  GpuTestWorld gpus(3);
+  gpus.world.Install({0, 1, 2});
+  gpus.world.Enter({0, 1, 2});
+  OnEach(&gpus.world, {0, 1, 2}, [&](TestWorker& w) {
+    const int first = engine::AddSet(w, {0, 1}), second = engine::AddSet(w, {1, 2});
+    if (w.id != 2) {
+      auto* data = gpus.OnDevice<int16_t>(w.id, {1});
+      Request request{"gpu", Kind::kAllreduce, RM_INT16, RM_SUM, "", 1, 1, 1};
+      request.process_set = first;
+      ExpectOk(Ask(w, request, data, data));
+    }
+    if (w.id == 0) return;
+    std::vector<float> host(3, static_cast<float>(w.id));
+    ExpectOk(engine::AskIn(w, second, "host", &host));
+    EXPECT_THAT(host, Each(3.0f));
+  });
+}
+
+TEST(NcclBackendTest, ARankWithoutAGpuIsNoneOfAnOperationsBusinessInWhichItHasNoPart) {
+  GpuTestWorld gpus(3, {.without_cuda = {2}});
+  gpus.world.Install({0, 1, 2});
+  gpus.world.Enter({0, 1, 2});
+  OnEach(&gpus.world, {0, 1, 2}, [&](TestWorker& w) {
+    const int set = engine::AddSet(w, {0, 1});
+    if (w.id != 2) {
+      auto* data = gpus.OnDevice<float>(w.id, {1});
+      Request request{"gpu", Kind::kAllreduce, RM_FLOAT32, RM_SUM, "", 1, 1, 1};
+      request.process_set = set;
+      ExpectOk(Ask(w, request, data, data));
+      EXPECT_EQ(data[0], 2);
+    }
+    std::vector<float> host(3, 1.0f);
+    EXPECT_TRUE(w.Allreduce("all", &host).ok());
+    EXPECT_THAT(host, Each(3.0f));
+  });
+}
+
 // Of a GPU's kernels some end later than others, although all have what they need.
 TEST(NcclBackendTest, ASetThatIsRemovedAsksForNothingThatAPeerStillNeeds) {
   GpuTestWorld gpus(2, {.limits = {.collective = std::chrono::seconds(5)}});

@@ -17,6 +17,7 @@ constexpr int kIoSpins = 10;
 constexpr int kIoYields = 50;
 // How late a death is noticed at worst if it doesn't end the poll.
 constexpr int kPollMillis = 100;
+constexpr std::chrono::milliseconds kLinkInterval{kPollMillis};
 
 inline void Pause() {
 #if defined(__x86_64__)
@@ -129,7 +130,14 @@ Status LivenessMonitor::WaitFlag(Flag* flag, uint64_t tag, uint64_t count, uint6
     if (Reached(*flag, tag, count)) return Status();
     if (aborted()) return status();
   }
-  return death_.SleepOn(flag, tag, count, [this, op] { return CheckConnections(op); });
+  // The peer of this flag may wait for one to which our link is dead, and that we alone can see.
+  auto links_at = Clock::now() + kLinkInterval;
+  return death_.SleepOn(flag, tag, count, [&] {
+    if (Status s = CheckConnections(op); !s.ok()) return s;
+    if (Clock::now() < links_at) return Status();
+    links_at = Clock::now() + kLinkInterval;
+    return CheckLinks();
+  });
 }
 
 Status LivenessMonitor::WaitIo(std::span<pollfd> wanted, int idle, uint64_t op) {

@@ -388,23 +388,51 @@ TEST(Links, OfAMachineToItselfHoldSomeSegmentsAtBothEnds) {
   }
 }
 
-TEST(Links, ThatSwallowWhatIsSentAreFound) {
-  UniqueFd listener, fd;
+// A connection to this machine through which nothing gets, and neither end is told.
+struct DeadLink {
+  UniqueFd listener, ours, theirs;
   std::string address;
-  DialResult result;
-  ASSERT_TRUE(ListenTcp("127.0.0.1:0", &listener, &address).ok());
-  ASSERT_TRUE(DialTcp(address, &fd, &result).ok());
-  ASSERT_TRUE(WaitFor(listener.get(), POLLIN, Clock::now() + std::chrono::seconds(10)));
-  const UniqueFd theirs(accept(listener.get(), nullptr, nullptr));
-  ASSERT_TRUE(theirs.valid());
-  // From here on nothing gets through to the other end, and neither end is told.
-  sock_filter drop_all[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
-  const sock_fprog program{1, drop_all};
-  ASSERT_EQ(setsockopt(theirs.get(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)), 0);
-  const Connection ours(std::move(fd), 1);
+
+  void Make() {
+    DialResult result;
+    ASSERT_TRUE(ListenTcp("127.0.0.1:0", &listener, &address).ok());
+    ASSERT_TRUE(DialTcp(address, &ours, &result).ok());
+    ASSERT_TRUE(WaitFor(listener.get(), POLLIN, Clock::now() + std::chrono::seconds(10)));
+    theirs = UniqueFd(accept(listener.get(), nullptr, nullptr));
+    ASSERT_TRUE(theirs.valid());
+    sock_filter drop_all[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+    const sock_fprog program{1, drop_all};
+    ASSERT_EQ(setsockopt(theirs.get(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)), 0);
+  }
+};
+
+TEST(Links, ThatSwallowWhatIsSentAreFound) {
+  DeadLink link;
+  ASSERT_NO_FATAL_FAILURE(link.Make());
+  const Connection ours(std::move(link.ours), 1);
   EXPECT_FALSE(ours.LinkIsDead());
   ASSERT_EQ(send(ours.fd(), "x", 1, MSG_NOSIGNAL), 1);
   EXPECT_TRUE(support::Until([&] { return ours.LinkIsDead(); }));
+}
+
+TEST(Links, ThatSwallowWhatIsSentAreFoundByARankThatWaitsInSharedMemory) {
+  DeadLink link;
+  ASSERT_NO_FATAL_FAILURE(link.Make());
+  LivenessMonitor::Options options{.epoch = 5, .rank = 0};
+  options.peers.resize(2);
+  options.peers[1].tcp = link.address;
+  LivenessMonitor liveness(std::move(options));
+  liveness.SetConnection(1, std::make_unique<Connection>(std::move(link.ours), 1));
+  ASSERT_EQ(send(liveness.connection(1)->fd(), "x", 1, MSG_NOSIGNAL), 1);
+  const std::jthread end([&](const std::stop_token& stop) {
+    for (int i = 0; i < 300 && !stop.stop_requested(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    liveness.Abort("the test ends");
+  });
+  Flag flag{};
+  const Status waited = liveness.WaitFlag(&flag, EpochTag(5), 1, 1);
+  EXPECT_FALSE(waited.ok());
+  EXPECT_EQ(waited.message().find("the test ends"), std::string::npos) << waited.message();
 }
 
 // A peer may send more of them than anybody expects.

@@ -95,9 +95,12 @@ class Group:
         if not known_done and not self.done():
             _abandoned.add(self)
             return
-        _core.library().rm_release_all(self.numbers, len(self.numbers))
+        numbers, self.numbers = self.numbers, None
+        if numbers is None:  # another thread releases it
+            return
+        _core.library().rm_release_all(numbers, len(numbers))
         _in_flight.discard(self)
-        self.numbers = self.buffers = None
+        self.buffers = None
 
 
 def wait(number):
