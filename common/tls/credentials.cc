@@ -1,6 +1,7 @@
 #include "common/tls/credentials.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_certificate_verifier.h>
@@ -111,7 +112,7 @@ Files FilesIn(const std::string& directory) {
   return {directory + "/ca.crt", directory + "/tls.crt", directory + "/tls.key"};
 }
 
-std::string WhyNotUsable(const Files& files) {
+std::string WhyNotUsable(const Files& files, const std::string& name) {
   for (const std::string& path : {files.ca, files.certificate, files.key}) {
     if (ReadFile(path).empty()) return path + " is not there, empty or not readable";
   }
@@ -120,6 +121,11 @@ std::string WhyNotUsable(const Files& files) {
   }
   if (!KeyFits({ReadFile(files.certificate), ReadFile(files.key)})) {
     return files.key + " is not the key of " + files.certificate;
+  }
+  const auto names = ReadCertificate(ReadFile(files.certificate))->dns_names;
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    return fmt::format("{} is for {}, and not for {}", files.certificate,
+                       names.empty() ? "no name" : fmt::format("{}", fmt::join(names, ", ")), name);
   }
   return "";
 }

@@ -26,9 +26,9 @@ struct Files {
 // The files of a mounted Secret: ca.crt, tls.crt and tls.key.
 Files FilesIn(const std::string& directory);
 
-// Empty, or what is wrong with the files: one is absent or not readable, or key and certificate do
-// not belong together.
-std::string WhyNotUsable(const Files& files);
+// Empty, or what is wrong with the files: one is absent or not readable, key and certificate do not
+// belong together, or the certificate is not for `name`.
+std::string WhyNotUsable(const Files& files, const std::string& name);
 
 // The peers that are let in, by the DNS names of their certificates.
 struct PeerName {

@@ -221,14 +221,16 @@ TEST_F(CredentialsTest, FilesInMemoryServeAsWell) {
 }
 
 TEST_F(CredentialsTest, FilesThatCanNotBeUsedAreNamed) {
-  EXPECT_EQ(WhyNotUsable(Good("good")), "");
+  EXPECT_EQ(WhyNotUsable(Good("good"), kOurs), "");
   Files files = Good("bad");
   std::filesystem::remove(files.ca);
-  EXPECT_THAT(WhyNotUsable(files), HasSubstr("/bad/ca.crt is not there"));
+  EXPECT_THAT(WhyNotUsable(files, kOurs), HasSubstr("/bad/ca.crt is not there"));
   files = Write("bad", {Make(kOurs).certificate_pem, Make(kOurs).key_pem}, ca_.certificate_pem);
-  EXPECT_THAT(WhyNotUsable(files), HasSubstr("tls.key is not the key of "));
+  EXPECT_THAT(WhyNotUsable(files, kOurs), HasSubstr("tls.key is not the key of "));
   files = Write("bad", {"nonsense", Make(kOurs).key_pem}, ca_.certificate_pem);
-  EXPECT_THAT(WhyNotUsable(files), HasSubstr("tls.crt: no certificate in PEM form"));
+  EXPECT_THAT(WhyNotUsable(files, kOurs), HasSubstr("tls.crt: no certificate in PEM form"));
+  EXPECT_THAT(WhyNotUsable(Good("good"), JobName("uid-2")),
+              HasSubstr(std::string("tls.crt is for ") + kOurs + ", and not for uid-2.job."));
 }
 
 }  // namespace

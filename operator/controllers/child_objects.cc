@@ -113,6 +113,11 @@ kube::Result<void> ChildObjects::KeepPodGroup(const api::HorovodJob& job) {
   return kept;
 }
 
+bool ChildObjects::HasSecret(const api::HorovodJob& job) const {
+  const sync::MutexLock lock(&mu_);
+  return !options_.authority || secret_seen_.contains(job.uid);
+}
+
 bool ChildObjects::PodGroupIsRefused(const api::HorovodJob& job) const {
   const sync::MutexLock lock(&mu_);
   return without_group_.contains(job.uid);

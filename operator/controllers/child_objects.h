@@ -53,6 +53,8 @@ class ChildObjects {
   // `grouped`: the job has a PodGroup.
   Outcome Keep(const api::HorovodJob& job, bool grouped = false);
   void Forget(const std::string& job_uid);
+  // The job's own Secret was there at the last look, or the job needs none.
+  bool HasSecret(const api::HorovodJob& job) const;
   // The job's PodGroup exists.
   bool HasPodGroup(const api::HorovodJob& job) const;
   // The API server has refused to make the job's PodGroup, for a reason that waiting does not mend,

@@ -199,6 +199,7 @@ TEST_P(ChildObjectsTest, WhatIsSomebodyElsesIsLeftAloneAndNamed) {
                             {"data", {{"mine", kube::EncodeBase64("x")}}}}));
   EXPECT_THAT(Keep(), ElementsAre(HasSubstr("Secret digits-tls is not this job's"),
                                   HasSubstr("Service digits-workers is not this job's")));
+  EXPECT_FALSE(child_objects_->HasSecret(job_));
   EXPECT_EQ(Get(kube::Secrets(), "digits-tls")["data"].size(), 1u);
   EXPECT_FALSE(Get(kube::Services(), "digits-workers")["spec"].contains("selector"));
 }

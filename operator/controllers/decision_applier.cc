@@ -124,9 +124,11 @@ bool DecisionApplier::IsAnnotatedAsRegistered(const planner::Snapshot& snapshot,
          !ReadPod(*object).http.empty();
 }
 
+// The version keeps a job whose ttlSecondsAfterFinished was changed a moment ago.
 bool DecisionApplier::DeleteJob(const api::HorovodJob& job) {
-  const auto deleted = api_->Delete(kube::HorovodJobs(), job.ns, job.name,
-                                    {.propagation = "Background", .uid = job.uid});
+  const auto deleted = api_->Delete(
+      kube::HorovodJobs(), job.ns, job.name,
+      {.propagation = "Background", .uid = job.uid, .resource_version = job.resource_version});
   return deleted || deleted.error().code == kube::ErrorCode::kNotFound;
 }
 

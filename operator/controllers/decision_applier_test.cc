@@ -171,6 +171,14 @@ TEST_F(DecisionApplierTest, WhatCantBeDoneComesBack) {
   EXPECT_FALSE(applier_.Apply(snapshot_, decision_));
 }
 
+TEST_F(DecisionApplierTest, AJobThatWasChangedAMomentAgoIsNotDeleted) {
+  ASSERT_TRUE(api_->Patch(kube::HorovodJobs(), "default", "digits",
+                          {{"metadata", {{"annotations", {{"ttl", "longer"}}}}}}, {}));
+  decision_.delete_job = true;
+  EXPECT_FALSE(applier_.Apply(snapshot_, decision_)) << "it is looked at again";
+  EXPECT_TRUE(api_->Get(kube::HorovodJobs(), "default", "digits"));
+}
+
 TEST_F(DecisionApplierTest, ADeletedJobIsGone) {
   decision_.delete_job = true;
   EXPECT_TRUE(applier_.Apply(snapshot_, decision_));

@@ -1,5 +1,6 @@
 #include "operator/controllers/job_controller.h"
 
+#include "common/tls/certificate.h"
 #include "operator/api/labels.h"
 #include "operator/controllers/testing/job_controller_fixture.h"
 
@@ -144,7 +145,32 @@ TEST_P(JobControllerTest, EventsTellTheStory) {
   EXPECT_TRUE(Eventually([&] { return HasEvent("PodCreated"); }));
 }
 
+class JobSecretTest : public JobControllerTest {
+ protected:
+  void SetUp() override {
+    options_.child_objects.emplace();
+    options_.child_objects->authority =
+        *tls::MakeAuthority(std::chrono::system_clock::now(), std::chrono::hours(24));
+    ASSERT_NO_FATAL_FAILURE(JobControllerTest::SetUp());
+  }
+};
+
+// The garbage collector has not come to it yet.
+TEST_P(JobSecretTest, NoPodIsMadeWhileTheSecretIsOfAnEarlierJob) {
+  ASSERT_TRUE(api_->Create(kube::Secrets(), ns_,
+                           {{"apiVersion", "v1"},
+                            {"kind", "Secret"},
+                            {"metadata", {{"name", "digits-tls"}}},
+                            {"data", Json::object()}}));
+  Apply(2);
+  ASSERT_TRUE(Eventually([&] { return HasEvent("FailedObject"); }));
+  EXPECT_TRUE(Pods().empty());
+  ASSERT_TRUE(api_->Delete(kube::Secrets(), ns_, "digits-tls", {}));
+  EXPECT_TRUE(TrainsAs({0, 1}));
+}
+
 RM_ON_EVERY_SERVER(JobControllerTest);
+RM_ON_EVERY_SERVER(JobSecretTest);
 
 }  // namespace
 }  // namespace ringmaster::controllers

@@ -42,8 +42,9 @@ kube::Result<planner::Snapshot> JobObserver::Observe(const api::HorovodJob& job)
   if (auto read = ReadRecord(&snapshot); !read) return tl::unexpected(read.error());
   snapshot.view_since =
       from_.registry->FirstSeen(job.Key(), job.uid, membership::EpochOf(snapshot.view));
-  snapshot.taken_over =
-      from_.registry->TakenOver(job.Key(), job.uid, !job.status.start_time.empty());
+  // A job that is being suspended has no start time any more.
+  const bool begun = !job.status.start_time.empty() || job.status.epoch != 0;
+  snapshot.taken_over = from_.registry->TakenOver(job.Key(), job.uid, begun);
   return snapshot;
 }
 

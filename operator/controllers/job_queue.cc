@@ -20,6 +20,8 @@ using kube::ErrorCode;
 using kube::Json;
 using runtime::MetaField;
 
+constexpr char kLabelsRestored[] =
+    "somebody had changed the labels of the job's Workload; it has them back, and is read again";
 // How soon to try again if Kueue's objects could not be read or written.
 constexpr std::chrono::seconds kTryAgain{10};
 
@@ -53,7 +55,9 @@ kueue::JobNeeds NeedsOf(const planner::Snapshot& snapshot, const Json* live) {
   // Ended pods may be the only evidence of the job's end, so they count until the end is recorded.
   needs.pods_left = planner::EndComesFirst(snapshot);
   for (const planner::PodFacts& pod : snapshot.pods) {
-    if (pod.ended()) continue;
+    // A pod that is deleted before it had a node takes nothing, even if a finalizer keeps its
+    // object.
+    if (pod.ended() || (pod.deleting && !pod.scheduled)) continue;
     needs.pods_left = true;
     ++needs.pods_alive;
     needs.pods_running += pod.running_since && !pod.deleting ? 1 : 0;
@@ -116,6 +120,11 @@ JobQueue::Answer JobQueue::Ask(const planner::Snapshot& snapshot) {
   const std::string name = kueue::WorkloadName(job.name);
   const auto live = workloads_.Get(job.ns, name);
   if (live == nullptr && job.queue.empty()) return {};
+  if (live == nullptr && !snapshot.pods.empty()) {
+    const auto restored = RestoreLabels(job);
+    if (!restored) return {kueue::UnknownQueueState(job, restored.error().message), kTryAgain};
+    if (*restored) return {kueue::UnknownQueueState(job, kLabelsRestored), kTryAgain};
+  }
   const auto problem = [&](const std::string& why) {
     logging::Warn("workload not kept job={} error={}", job.Key(), logging::Value(why));
     Answer answer = job.queue.empty() ? EvaluateWithoutQueue(job) : Evaluate(job, live.get());
@@ -142,7 +151,10 @@ JobQueue::Answer JobQueue::Ask(const planner::Snapshot& snapshot) {
   }
   if (!wanted) return problem(wanted.error().message);
   if (job.queue.empty()) return EvaluateWithoutQueue(job);
-  return Evaluate(job, workloads_.Get(job.ns, name).get());
+  const auto now = workloads_.Get(job.ns, name);
+  // If it has left the cache just now, the next look finds out whether it has only lost its labels.
+  const bool just_left = now == nullptr && write.kind != kueue::Write::Kind::kDelete;
+  return Evaluate(job, just_left ? live.get() : now.get());
 }
 
 kube::Result<void> JobQueue::Write(const api::HorovodJob& job, const Json* live,
@@ -156,6 +168,10 @@ kube::Result<void> JobQueue::Write(const api::HorovodJob& job, const Json* live,
       return {};
     case Kind::kCreate:
       written = api_->Create(kube::Workloads(), job.ns, write.body);
+      if (!written && written.error().code == ErrorCode::kAlreadyExists) {
+        const auto restored = RestoreLabels(job);
+        if (restored && *restored) return {};
+      }
       break;
     case Kind::kChange:
       written = api_->Patch(kube::Workloads(), job.ns, name, write.body, {});
@@ -180,6 +196,20 @@ kube::Result<void> JobQueue::Write(const api::HorovodJob& job, const Json* live,
                 logging::Value(write.why));
   if (written->is_object()) workloads_.Observe(*written);
   return {};
+}
+
+// The cache loses a Workload of which somebody has changed the labels, and its quota is used. The
+// watch shows it again when it has them back.
+kube::Result<bool> JobQueue::RestoreLabels(const api::HorovodJob& job) {
+  const std::string name = kueue::WorkloadName(job.name);
+  const auto found = api_->Get(kube::Workloads(), job.ns, name);
+  if (!found && found.error().code == ErrorCode::kNotFound) return false;
+  if (!found) return tl::unexpected(found.error());
+  if (!IsOwnedBy(*found, job.uid) || !MetaField(*found, "deletionTimestamp").empty()) return false;
+  const auto patched = api_->Patch(kube::Workloads(), job.ns, name,
+                                   {{"metadata", {{"labels", kueue::WorkloadLabels(job)}}}}, {});
+  if (!patched) return tl::unexpected(patched.error());
+  return true;
 }
 
 kube::Result<Json> JobQueue::WantedWorkload(const api::HorovodJob& job) {

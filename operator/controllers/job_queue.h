@@ -50,6 +50,8 @@ class JobQueue {
   Answer Look(const planner::Snapshot& snapshot);
 
  private:
+  // Returns whether the job's Workload exists; then it has its labels (again).
+  kube::Result<bool> RestoreLabels(const api::HorovodJob& job);
   kube::Result<kueue::Json> WantedWorkload(const api::HorovodJob& job);
   kube::Result<std::optional<kueue::Priority>> PriorityOf(const api::HorovodJob& job);
   // `live` is the Workload for which the write was decided; null if there was none.

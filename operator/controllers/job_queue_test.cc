@@ -205,7 +205,7 @@ TEST_F(JobQueueTest, AJobIsNotLetStartAgainByWhatItHadBeforeASuspension) {
   Admit(2);
   ASSERT_TRUE(ComesTo(Stage::kAdmitted, "2 of 2 pods"));
   planner::PodFacts pod;
-  pod.deleting = true;
+  pod.deleting = pod.scheduled = true;
   snapshot_.pods = {pod};
   job_.status.conditions = {{"Suspended", true, "Suspended", "", "2026-01-31T11:00:00Z", 0}};
   const kueue::QueueState state = Look();
@@ -220,6 +220,50 @@ TEST_F(JobQueueTest, AJobIsNotLetStartAgainByWhatItHadBeforeASuspension) {
   job_.status.conditions.front().reason = kueue::kWaitingForQueue;
   EXPECT_NE(Look().stage, Stage::kAdmitted) << "whatever the cache has heard by then";
   EXPECT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+}
+
+TEST_F(JobQueueTest, APodThatNeverHadANodeHoldsNoQuota) {
+  Begin();
+  ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+  MakeFlavor({{"pool", "spot"}});
+  Admit(2);
+  ASSERT_TRUE(ComesTo(Stage::kAdmitted, "2 of 2 pods"));
+  planner::PodFacts pod;
+  pod.deleting = true;  // and a finalizer of somebody keeps it
+  snapshot_.pods = {pod};
+  job_.status.conditions = {{"Suspended", true, "Suspended", "", "2026-01-31T11:00:00Z", 0}};
+  Look();
+  EXPECT_TRUE(Workload().is_null());
+}
+
+TEST_F(JobQueueTest, AWorkloadThatLostItsLabelsGetsThemBack) {
+  Begin();
+  ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+  MakeFlavor({{"pool", "spot"}});
+  Admit(2);
+  ASSERT_TRUE(ComesTo(Stage::kAdmitted, "2 of 2 pods"));
+  const auto rename = [&] {
+    ASSERT_TRUE(api_->Patch(kube::Workloads(), "default", kName,
+                            {{"metadata", {{"labels", {{api::kManagedByLabel, "another"}}}}}}, {}));
+  };
+  const auto is_named = [&] {
+    return Workload()["metadata"]["labels"][api::kManagedByLabel] == api::kManagedBy;
+  };
+  snapshot_.pods = {planner::PodFacts()};
+  rename();
+  std::set<Stage> seen;  // the pods stay while it is found out
+  ASSERT_TRUE(Until([&] {
+    seen.insert(Look().stage);
+    return is_named();
+  }));
+  EXPECT_TRUE(ComesTo(Stage::kAdmitted, "2 of 2 pods"));
+  EXPECT_FALSE(seen.contains(Stage::kLeaves));
+  snapshot_.pods.clear();
+  rename();
+  EXPECT_TRUE(Until([&] {
+    Look();
+    return is_named();
+  })) << "it can't be made once more";
 }
 
 TEST_F(JobQueueTest, AJobThatNamesNoQueueAnyMoreLosesWhatWasAdmitted) {

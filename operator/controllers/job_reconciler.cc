@@ -110,7 +110,7 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
   if (in_queue.look_again) queue_->AddAfter(job.Key(), *in_queue.look_again);
   snapshot->creation_waits = backoff_.PodsWait(job);
   planner::Decision decision = admission_.Plan(&*snapshot);
-  if (GroupIsMissing(*snapshot)) decision.creates.clear();
+  if (PodsHadNotWhatTheyName(*snapshot)) decision.creates.clear();
   if (decision.status_first && !WriteStatus(*snapshot, object, &decision)) return false;
   const bool applied = applier_.Apply(*snapshot, decision) && kept;
   if (!snapshot->creation_waits && backoff_.PodsArePaused(job)) {
@@ -125,10 +125,12 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
   return requests_->Apply(*snapshot, decision, {&backoff_, &events_}) && applied;
 }
 
-// Pods that name a group that is not there never start, so none is made before it.
-bool JobReconciler::GroupIsMissing(const planner::Snapshot& snapshot) const {
-  return snapshot.grouped && snapshot.job.status.completion_time.empty() &&
-         !child_objects_->HasPodGroup(snapshot.job);
+// Pods that name a group that is not there never start, and where an earlier job of this name has
+// left its Secret they would start with that one's. So none is made before both are there.
+bool JobReconciler::PodsHadNotWhatTheyName(const planner::Snapshot& snapshot) const {
+  if (child_objects_ == nullptr || !snapshot.job.status.completion_time.empty()) return false;
+  return (snapshot.grouped && !child_objects_->HasPodGroup(snapshot.job)) ||
+         !child_objects_->HasSecret(snapshot.job);
 }
 
 bool JobReconciler::KeepChildObjects(const planner::Snapshot& snapshot) {

@@ -10,6 +10,7 @@
 #include "operator/controllers/node_affinity.h"
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/pod_identity.h"
+#include "operator/kube/creation_was_refused.h"
 #include "operator/kube/resources.h"
 #include "operator/runtime/told_objects.h"
 
@@ -155,8 +156,10 @@ kube::Result<std::string> ProvisioningRequests::Make(const planner::Snapshot& sn
   // The call before has made it, and the cache will have it soon.
   if (!made && made.error().code == ErrorCode::kAlreadyExists) return std::string();
   if (!made) {
-    // Nothing would remind us of the template.
-    if (held) (void)api_->Delete(kube::PodTemplates(), job.ns, name, {});
+    // Nothing would remind us of the template. But if no answer came the request may exist, and an
+    // autoscaler fails a request without its template.
+    if (held && kube::CreationWasRefused(made.error()))
+      (void)api_->Delete(kube::PodTemplates(), job.ns, name, {});
     return tl::unexpected(made.error());
   }
   cache_->Observe(*made);

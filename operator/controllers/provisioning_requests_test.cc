@@ -120,6 +120,14 @@ TEST_F(ProvisioningRequestsTest, ARefusalIsAnEventAndIsNotRepeatedAtOnce) {
   EXPECT_THAT(Requests(), IsEmpty());
 }
 
+TEST_F(ProvisioningRequestsTest, TheTemplateOfARequestOfWhichNoAnswerCameStays) {
+  Begin();
+  api_->unanswered = "provisioningrequests";
+  Make(2);
+  EXPECT_EQ(Requests().size(), 1u);
+  EXPECT_EQ(Templates().size(), 1u);
+}
+
 TEST_F(ProvisioningRequestsTest, AreNotUsedWhereTheyAreNotServed) {
   Begin(false);
   const int lists = api_->lists;

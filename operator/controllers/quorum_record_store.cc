@@ -42,14 +42,6 @@ std::uint64_t BegunLineage(const Json& job) {
   return membership::EpochLineage(fields::Unsigned(fields::Member(job, "status"), "epoch"));
 }
 
-// The object was not created and will not be. A create can't conflict with anything else: kConflict
-// is the answer while a quota is being counted.
-bool CreationWasRefused(const kube::Error& error) {
-  return error.code == kube::ErrorCode::kInvalid || error.code == kube::ErrorCode::kForbidden ||
-         error.code == kube::ErrorCode::kTooManyRequests ||
-         error.code == kube::ErrorCode::kConflict;
-}
-
 std::string ResourceVersion(const Json& object) {
   return object.value("/metadata/resourceVersion"_json_pointer, "");
 }
@@ -188,7 +180,7 @@ kube::Result<void> QuorumRecordStore::CreateRecord(const JobIdentity& job, Entry
   auto claimed = WriteBegun(job, std::move(*object), state.lineage);
   if (!claimed) return tl::unexpected(claimed.error());
   auto written = Write(job, entry, state);
-  if (!written && CreationWasRefused(written.error()) && begun == 0)
+  if (!written && kube::CreationWasRefused(written.error()) && begun == 0)
     (void)WriteBegun(job, std::move(*claimed), 0);  // so that it can be tried again
   return written;
 }

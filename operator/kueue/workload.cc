@@ -100,6 +100,12 @@ void ReadAssignment(const Json& workload, WorkloadFacts* facts) {
 
 std::string WorkloadName(const std::string& job) { return "horovodjob-" + job; }
 
+Json WorkloadLabels(const api::HorovodJob& job) {
+  return {{api::kManagedByLabel, api::kManagedBy},
+          {api::kJobNameLabel, job.name},
+          {kUidLabel, job.uid}};
+}
+
 Json BuildWorkload(const api::HorovodJob& job, const Json& pod,
                    const std::optional<Priority>& priority) {
   Json spec = {{"queueName", job.queue}, {"podSets", Json::array({PodSetOf(job, pod)})}};
@@ -109,10 +115,7 @@ Json BuildWorkload(const api::HorovodJob& job, const Json& pod,
           {"metadata",
            {{"name", WorkloadName(job.name)},
             {"namespace", job.ns},
-            {"labels",
-             {{api::kManagedByLabel, api::kManagedBy},
-              {api::kJobNameLabel, job.name},
-              {kUidLabel, job.uid}}},
+            {"labels", WorkloadLabels(job)},
             {"annotations", {{api::kWorkloadDigestAnnotation, api::Digest(spec)}}},
             {"ownerReferences", Json::array({{{"apiVersion", api::kApiVersion},
                                               {"kind", api::kKind},

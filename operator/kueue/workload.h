@@ -40,6 +40,9 @@ struct Priority {
 
 std::string WorkloadName(const std::string& job);
 
+// By which the operator's cache finds a Workload.
+Json WorkloadLabels(const api::HorovodJob& job);
+
 // The Workload of the job. `pod` is one of its pods as it would be created: Kueue counts that pod's
 // requests.
 Json BuildWorkload(const api::HorovodJob& job, const Json& pod,

@@ -47,7 +47,9 @@ bool IsWrittenThatAllLeave(const Snapshot& in, const JobState& state) {
 bool MembersKnowThatAllLeave(const Snapshot& in, const JobState& state, DecisionDraft& out) {
   const api::Condition* written = WhereItIsWritten(in, state);
   if (written == nullptr) return false;
-  const Time since = api::ParseTime(written->last_transition_time).value_or(in.now - kAllHear);
+  // Sidecars that lost their operator when it had just been written come to the next one.
+  const Time since = std::max(
+      api::ParseTime(written->last_transition_time).value_or(in.now - kAllHear), HeardAllBy(in));
   if (in.now >= since + kAllHear) return true;
   const bool all_know = std::all_of(in.pods.begin(), in.pods.end(), [&](const PodFacts& pod) {
     if (pod.ended() || pod.deleting || !InView(in, pod.uid)) return true;

@@ -140,7 +140,7 @@ void SetLeastCreates(const Snapshot& in, const PodSets& pods, DecisionDraft& out
                      const Candidates& candidates) {
   if (out.creates.empty()) return;
   out.least_creates = std::max(0, LeastTogether(in) - candidates.started);
-  if (out.least_creates == 0 || candidates.join_members) return;
+  if (out.least_creates == 0 || candidates.join_members || in.now < HeardAllBy(in)) return;
   for (const PodFacts* pod : pods.active) {
     out.useless_alone.push_back({pod->name, pod->uid, "NotAllCouldBeMade"});
   }
@@ -259,6 +259,11 @@ bool GiveBack(const Snapshot& in, const JobState& state, PodSets& pods, Decision
   if (IsWrittenAsGivenBack(in, started)) {
     TakeBack(started, pods, out);
     return true;
+  }
+  // Pods of a view that this operator doesn't know yet may have the job's state.
+  if (in.now < HeardAllBy(in)) {
+    out.LookAgainAt(HeardAllBy(in));
+    return false;
   }
   // Some pods are gone, and there is no room for others.
   const api::Condition* scheduled = in.job.status.Find("Scheduled");

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "operator/planner/planner.h"
+#include "operator/planner/snapshot_queries.h"
 
 namespace ringmaster::planner {
 namespace {
@@ -132,6 +133,16 @@ TEST_F(GiveBackTest, WhatDoesNotAllFindANodeIsGivenBackAfterAWhile) {
   EXPECT_EQ(decision.status.times_given_back, 1);
   ASSERT_FALSE(decision.events.empty());
   EXPECT_EQ(decision.events.front().reason, "GivenBack");
+}
+
+// A pod may be in a view that the former operator knew.
+TEST_F(GiveBackTest, ANewOperatorGivesNothingBackBeforeTheSidecarsCouldCome) {
+  in_.now += std::chrono::seconds(60);
+  in_.taken_over = in_.now - std::chrono::seconds(1);
+  EXPECT_EQ(GivenBack(), 0u);
+  EXPECT_TRUE(Plan(in_).look_again);
+  in_.now = HeardAllBy(in_);
+  EXPECT_EQ(GivenBack(), 4u);
 }
 
 // The operator that wrote the status has died before it had deleted them all.

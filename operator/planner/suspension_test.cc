@@ -3,6 +3,7 @@
 
 #include "operator/planner/planner.h"
 #include "operator/planner/testing/world.h"
+#include "operator/planner/timings.h"
 
 namespace ringmaster::planner {
 namespace {
@@ -66,6 +67,12 @@ TEST(SuspensionTest, PodsAreDeletedWhenEachSidecarKnowsThatAllLeave) {
   World silent = world;
   silent.in.sidecars.pop_back();
   EXPECT_THAT(Deleted(Plan(silent.in)), ElementsAre()) << "it looks for a new operator";
+  World taken_over = silent;
+  taken_over.in.taken_over = world.in.now;
+  taken_over.in.now += kSidecarsReturn;
+  EXPECT_THAT(Deleted(Plan(taken_over.in)), ElementsAre()) << "it has only now found it";
+  taken_over.in.now += kAllHear;
+  EXPECT_THAT(Deleted(Plan(taken_over.in)), ElementsAre("digits-worker-0", "digits-worker-1"));
   world.Sidecar(1).knows_that_all_leave = true;
   EXPECT_THAT(Deleted(Plan(world.in)), ElementsAre("digits-worker-0", "digits-worker-1"));
 }

@@ -28,14 +28,6 @@ bool IsOlder(const kube::Json& a, const kube::Json& b) {
   return va && vb && *va < *vb;
 }
 
-// A deletion is never taken back.
-bool IsFromBeforeDeletion(const kube::Json& object, const kube::Json& stored) {
-  const std::string uid = MetaField(object, "uid");
-  return !uid.empty() && uid == MetaField(stored, "uid") &&
-         MetaField(object, "deletionTimestamp").empty() &&
-         !MetaField(stored, "deletionTimestamp").empty();
-}
-
 }  // namespace
 
 std::string MetaField(const kube::Json& object, const char* field) {
@@ -84,10 +76,16 @@ bool ObjectCache::Put(ObjectPtr object) {
   return PutLocked(std::move(object));
 }
 
+void ObjectCache::ListBegins() {
+  const sync::MutexLock lock(&mu_);
+  deleting_.clear();
+}
+
 bool ObjectCache::PutListed(ObjectPtr object, const std::string& list_version) {
   const auto listed = Version(list_version);
   const sync::MutexLock lock(&mu_);
   const Key key = KeyOf(*object);
+  if (IsFromBeforeDeletion(*object)) return false;
   const auto at = objects_.find(key);
   if (at != objects_.end()) {
     const auto version = VersionOf(*at->second);
@@ -108,12 +106,18 @@ bool ObjectCache::PutWritten(ObjectPtr object) {
   return PutLocked(std::move(object));
 }
 
+// A deletion that was accepted is never taken back.
+bool ObjectCache::IsFromBeforeDeletion(const kube::Json& object) const {
+  return deleting_.contains({KeyOf(object), MetaField(object, "uid")}) &&
+         MetaField(object, "deletionTimestamp").empty();
+}
+
 bool ObjectCache::PutLocked(ObjectPtr object) {
   const Key key = KeyOf(*object);
   const auto at = objects_.find(key);
   // The object is outdated: we have written a newer version and stored the result.
   if (at != objects_.end() && IsOlder(*object, *at->second)) return false;
-  if (at != objects_.end() && IsFromBeforeDeletion(*object, *at->second)) return false;
+  if (IsFromBeforeDeletion(*object)) return false;
   // The watch shows what we have written. The stored object stays, with what was read of it.
   if (at != objects_.end() && *object == *at->second) return true;
   EraseLocked(key);
@@ -147,6 +151,7 @@ void ObjectCache::MarkDeleting(const Key& key, const std::string& uid, const std
   const auto at = objects_.find(key);
   if (at == objects_.end() || MetaField(*at->second, "uid") != uid) return;
   if (!MetaField(*at->second, "deletionTimestamp").empty()) return;
+  deleting_.insert({key, uid});
   kube::Json object = *at->second;
   object["metadata"]["deletionTimestamp"] = since;
   at->second = std::make_shared<const kube::Json>(std::move(object));
@@ -156,6 +161,7 @@ void ObjectCache::Remove(const kube::Json& object) {
   const Key key = KeyOf(object);
   const std::string uid = MetaField(object, "uid");
   const sync::MutexLock lock(&mu_);
+  deleting_.erase({key, uid});
   RememberGone({key, uid});
   const auto at = objects_.find(key);
   // We may have created another object with this name already, and stored it.
@@ -176,7 +182,9 @@ std::vector<ObjectPtr> ObjectCache::RemoveUnlisted(const std::set<Key>& listed,
   }
   for (const ObjectPtr& object : removed) {
     // The answer to a write of ours may still arrive.
-    RememberGone({KeyOf(*object), MetaField(*object, "uid")});
+    const Gone gone(KeyOf(*object), MetaField(*object, "uid"));
+    deleting_.erase(gone);
+    RememberGone(gone);
     EraseLocked(KeyOf(*object));
   }
   return removed;

@@ -47,6 +47,9 @@ class ObjectCache {
   // Stores an object from a watch, even if it was deleted before: it may have left the selection
   // and come back.
   bool Put(ObjectPtr object);
+  // A list is asked for now; its objects follow. Deletions that were accepted before are forgotten:
+  // if the list shows the object as living, the server was restored from a backup.
+  void ListBegins();
   // Stores an object from a list that was taken at `list_version`. If the list is newer than the
   // stored object, even an older object replaces that: the server was restored from a backup.
   bool PutListed(ObjectPtr object, const std::string& list_version);
@@ -55,8 +58,9 @@ class ObjectCache {
   bool PutWritten(ObjectPtr object);
 
   // The API server has accepted the deletion of this object: it is shown as being deleted since
-  // `since` (RFC 3339) until it has gone. What a late watch shows of it from before is outdated.
-  // Does nothing if the name belongs to no object, or to one with another uid.
+  // `since` (RFC 3339) until it has gone. What a late watch, or a list that was asked for before,
+  // shows of it from before is outdated.
+  // Does nothing if the cache has no object of this name and uid.
   void MarkDeleting(const Key& key, const std::string& uid, const std::string& since);
   void Remove(const kube::Json& object);
   // Removes and returns the objects that a list at `list_version` would contain if they still
@@ -66,6 +70,7 @@ class ObjectCache {
 
  private:
   using Gone = std::pair<Key, std::string>;  // with uid
+  bool IsFromBeforeDeletion(const kube::Json& object) const REQUIRES(mu_);
   bool PutLocked(ObjectPtr object) REQUIRES(mu_);
   void EraseLocked(const Key& key) REQUIRES(mu_);
   void RememberGone(Gone gone) REQUIRES(mu_);
@@ -74,6 +79,7 @@ class ObjectCache {
   mutable sync::Mutex mu_;
   std::set<Gone> gone_ GUARDED_BY(mu_);             // deleted objects
   std::deque<Gone> gone_in_order_ GUARDED_BY(mu_);  // oldest first, with some that left gone_
+  std::set<Gone> deleting_ GUARDED_BY(mu_);         // marked since the last list began
   std::optional<std::uint64_t> listed_at_ GUARDED_BY(mu_);  // the version of the newest list
   std::map<Key, ObjectPtr> objects_ GUARDED_BY(mu_);
   std::map<std::string, std::set<Key>> indexed_ GUARDED_BY(mu_);

@@ -112,6 +112,18 @@ TEST_F(ObjectCacheTest, WhatWeHaveDeletedStaysSoWhateverALateWatchShows) {
   EXPECT_EQ(since(), "");
 }
 
+TEST_F(ObjectCacheTest, AListThatWasAskedForBeforeADeletionDoesNotTakeItBack) {
+  const auto since = [&] { return MetaField(*cache_.Get("ns", "a"), "deletionTimestamp"); };
+  cache_.Put(Shared(Object("a", 20, "first")));
+  cache_.ListBegins();
+  cache_.MarkDeleting(Key("a"), "first", "2026-01-31T12:00:00Z");
+  EXPECT_FALSE(cache_.PutListed(Shared(Object("a", 20, "first")), "30"));
+  EXPECT_EQ(since(), "2026-01-31T12:00:00Z");
+  cache_.ListBegins();
+  EXPECT_TRUE(cache_.PutListed(Shared(Object("a", 20, "first")), "31")) << "restored from a backup";
+  EXPECT_EQ(since(), "");
+}
+
 TEST_F(ObjectCacheTest, ManyDeletionsDontMakeItForgetTheLatest) {
   for (int i = 0; i < 5000; ++i) cache_.Remove(Object("pod-" + std::to_string(i), i + 1));
   EXPECT_FALSE(cache_.PutWritten(Shared(Object("pod-4200", 1))));

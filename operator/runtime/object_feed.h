@@ -37,7 +37,9 @@ class ObjectFeed {
 
   const ObjectCache& cache() const { return cache_; }
 
-  // A list begins, perhaps once more from its start.
+  // A list is asked for.
+  void ListBegins() { cache_.ListBegins(); }
+  // Its objects follow, perhaps once more from the first.
   void BeginList() { listed_.clear(); }
   void TakeListed(kube::Json object, const std::string& list_version);
   // The list is complete: objects that it lacks have gone. Calls `on_synced` when the cache is as

@@ -66,6 +66,7 @@ bool Reflector::Relist() {
     if (first) feed_.BeginList();
     for (kube::Json& object : chunk) feed_.TakeListed(std::move(object), version);
   };
+  feed_.ListBegins();
   feed_.BeginList();
   auto list = api_->ListAll(resource_, options_.ns, list_options);
   if (!list) {

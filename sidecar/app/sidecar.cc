@@ -11,6 +11,7 @@
 #include "common/logging/log.h"
 #include "common/membership/message_json.h"
 #include "common/ring_key/ring_key.h"
+#include "common/tls/certificate.h"
 #include "common/tls/credentials.h"
 #include "sidecar/app/agent.h"
 #include "sidecar/app/http_answers.h"
@@ -92,7 +93,10 @@ class SidecarImpl final : public Sidecar {
 
   Opened Open() {
     if (!options_.tls_dir.empty()) {
-      const std::string wrong = tls::WhyNotUsable(tls::FilesIn(options_.tls_dir));
+      // Kubernetes may still mount the Secret of an earlier job with this job's name. The ring key
+      // is read once, so this process must not begin with that one's.
+      const std::string wrong =
+          tls::WhyNotUsable(tls::FilesIn(options_.tls_dir), tls::JobName(options_.job_uid));
       if (!wrong.empty()) return tl::unexpected("RINGMASTER_TLS_DIR: " + wrong);
     }
     options_.boot_id = BootId();

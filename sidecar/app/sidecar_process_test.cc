@@ -293,11 +293,11 @@ TEST_F(SidecarProcessTest, APodWithACertificateOfAnotherJobOrAuthorityNeverComes
                "certificate of the server is refused: it was signed by another "
                "authority") != std::string::npos;
   }));
-  EXPECT_TRUE(Eventually([&] {
-    return LogOf(pods_[3]).find("operator not reached yet reason=") != std::string::npos;
-  }));
+  EXPECT_EQ(ExitCode(&pods_[3].sidecar), 1);
+  EXPECT_NE(LogOf(pods_[3]).find("tls.crt is for job.example.com, and not for job-uid.job."),
+            std::string::npos)
+      << LogOf(pods_[3]);
   EXPECT_EQ(operator_->HttpOf("uid-2"), "");
-  EXPECT_EQ(operator_->HttpOf("uid-3"), "");
 }
 
 TEST_F(SidecarProcessTest, ASidecarWhoseCertificateCanNotBeReadSaysWhyAndEnds) {

@@ -109,10 +109,11 @@ class RefusingApi : public local::InMemoryApi {
   std::atomic<bool> refuses_dry_runs = false;          // of pods
   std::atomic<int> dry_runs = 0;                       // so far
   std::atomic<const char*> unknown_status_field = "";  // of which the CRD knows nothing
-  std::atomic<int> refusals = 0;                       // so far
-  std::atomic<int> lists = 0;                          // so far
-  std::atomic<int> node_reads = 0;                     // so far
-  CallsAtOnce pods_at_once;                            // reads, patches and deletions of pods
+  std::atomic<const char*> unanswered = "";  // plural of what is created without an answer
+  std::atomic<int> refusals = 0;             // so far
+  std::atomic<int> lists = 0;                // so far
+  std::atomic<int> node_reads = 0;           // so far
+  CallsAtOnce pods_at_once;                  // reads, patches and deletions of pods
   kube::Error refusal = {
       .code = kube::ErrorCode::kForbidden, .http_status = 403, .message = "the test says no"};
 
@@ -131,6 +132,10 @@ class RefusingApi : public local::InMemoryApi {
     }
     const bool counts = of_pod && !options.dry_run;
     if (Refuses("create") || (counts && creates_allowed-- <= 0)) return tl::unexpected(refusal);
+    if (resource.plural == unanswered.load()) {
+      (void)InMemoryApi::CreateWith(resource, ns, object, options);
+      return tl::unexpected(kube::Error{.code = kube::ErrorCode::kUnavailable});
+    }
     if (!of_pod) return InMemoryApi::CreateWith(resource, ns, object, options);
     Json changed = object;
     const std::lock_guard lock(mu_);
