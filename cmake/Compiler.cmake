@@ -8,6 +8,11 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "GNU")
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_compile_options(-Werror=thread-safety)  # locks are common/sync/mutex.h
+  # With sanitizers a program has a hundred megabytes, and there are a hundred and fifty programs.
+  find_program(RINGMASTER_LLD ld.lld-14)
+  if(RINGMASTER_LLD)
+    add_link_options(-fuse-ld=lld-14)
+  endif()
 endif()
 if(NOT RINGMASTER_SANITIZE)
   # Against memory errors; tests/hardening.sh looks for them in what people run. Sanitizers bring stronger checks of their own.
