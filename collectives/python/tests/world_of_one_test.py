@@ -268,6 +268,13 @@ def test_AGroupThatIsInterruptedWhileItIsInFlightKeepsItsBuffersAndIsWaitedForOn
     assert not _in_flight._abandoned
 
 
+def test_AGroupThatTwoThreadsReleaseIsReleasedOnce(world):
+    group = _in_flight.Group(None, 1)
+    group.numbers[0] = 1 << 40  # the library knows of none, so it is done
+    group.release()
+    group.release()
+
+
 def test_SeveralHandlesAreWaitedForAndReleasedInOneCall(world):
     numbers = (ctypes.c_uint64 * 3)()
     names = [b"a", b"b", b"c"]
