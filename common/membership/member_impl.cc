@@ -196,7 +196,7 @@ void MemberImpl::SettleView() {
 // workers are dead.
 void MemberImpl::CheckOwnPod() {
   if (moves_.DrainOver()) {
-    succession_.Resign();
+    succession_.Resign("the time that this pod had to leave is over");
     report_.Renew();
   }
   succession_.proposer().Advance();

@@ -95,18 +95,17 @@ bool Succession::CheckWorkers() {
   if (!parts_.workers->known() || over) return false;
   const RankStatus::OwnRanks own = parts_.ranks->UpdateOwn(parts_.state->self(), *parts_.workers);
   if (own.any_alive && !parts_.workers->all_dead()) return own.news;
-  Resign();
+  Resign("all workers of this pod have ended");
   return true;
 }
 
-void Succession::Resign() {
+void Succession::Resign(const std::string& why) {
   parts_.workers->SetAllDead();
   AcceptPending();  // first, because an acceptance counts for a majority and a resignation does not
   proposer_.Resign();
   parts_.peers->SetResignation(parts_.state->self(), ResignationOf(parts_.state->stored()));
   acceptor_.DropPending();
-  parts_.outbox->EmitLog("all workers of this pod have ended: resigns from " +
-                         EpochText(parts_.state->epoch()));
+  parts_.outbox->EmitLog(why + ": resigns from " + EpochText(parts_.state->epoch()));
 }
 
 void Succession::OnResign(const Message& message, int from) {

@@ -55,7 +55,7 @@ class Succession {
   bool CheckWorkers();
   // Resigns from the current view: all workers of this pod are dead, or have stopped so that the
   // pod can leave. A resignation is never taken back.
-  void Resign();
+  void Resign(const std::string& why);
   // Gives up all attempts to decide, because this member has promised a higher lineage.
   void Abandon();
   // The decided successor, once there is a quorum for it; else null.

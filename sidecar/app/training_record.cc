@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/fields/fields.h"
+#include "common/plain_text/plain_text.h"
 
 namespace ringmaster::app {
 namespace {
@@ -95,7 +96,7 @@ std::size_t TrainingRecord::Prepend(const nlohmann::json& history, int64_t unix_
   const int64_t end = samples_.empty() ? unix_ms : std::min(unix_ms, since_unix_ms());
   std::vector<std::size_t> places;  // of their values among ours
   for (const std::string& name : fields::Texts(history, "values")) {
-    if (places.size() < kMostValues) places.push_back(IndexOf(name.substr(0, kLongestName)));
+    if (places.size() < kMostValues) places.push_back(IndexOf(plain_text::Cut(name, kLongestName)));
   }
   std::vector<Sample> before;
   for (const nlohmann::json& row : fields::List(history, "samples")) {
@@ -104,9 +105,9 @@ std::size_t TrainingRecord::Prepend(const nlohmann::json& history, int64_t unix_
     if (sample && sample->unix_ms >= least && sample->unix_ms < end) before.push_back(*sample);
   }
   samples_.insert(samples_.begin(), before.begin(), before.end());
-  if (!before.empty())
-    period_ = std::clamp(std::chrono::seconds(fields::Integer(history, "periodSeconds")), period_,
-                         kLongestPeriod);
+  const std::chrono::seconds period(fields::Integer(history, "periodSeconds"));
+  // Ours may be longer than what is taken from others: it doubles where there are many samples.
+  if (!before.empty()) period_ = std::max(period_, std::min(period, kLongestPeriod));
   while (samples_.size() > kMostSamples) KeepEverySecond();
   return before.size();
 }

@@ -65,5 +65,18 @@ TEST(TrainingRecordTest, OfManyValuesTheFirstAreKept) {
   EXPECT_EQ(history["samples"][0].size(), 3 + TrainingRecord::kMostValues);
 }
 
+// Another pod sends it, and that may be a hostile one.
+TEST(TrainingRecordTest, WhatAnotherPodSaysOfItsPeriodAndItsNamesHarmsNobody) {
+  TrainingRecord record;
+  json page = {{"periodSeconds", 7 * 24 * 3600},
+               {"values", {std::string(199, 'v') + "\u00e9"}},
+               {"samples", json::array()}};
+  for (int i = 0; i < 3000; ++i) page["samples"].push_back({1001 + i, 1, 1});
+  EXPECT_EQ(record.Prepend(page, 1'000'000), 3000u);
+  page["samples"] = json::array({json::array({7, 1, 1})});
+  EXPECT_EQ(record.Prepend(page, 1'000'000), 1u);
+  EXPECT_NO_THROW(record.ToJson().dump());
+}
+
 }  // namespace
 }  // namespace ringmaster::app

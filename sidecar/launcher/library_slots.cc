@@ -84,7 +84,10 @@ void LibrarySlots::StartStandby() {
   const uint64_t incarnation = standby_.NextIncarnation();
   const TimePoint now = Clock::now();
   const StartedProcess started = parts_.children->Start(-1, incarnation, now);
-  if (started.pid < 0) return Log(started.error, {{"standby", "true"}});
+  if (started.pid < 0) {
+    standby_.Died({}, now);  // perhaps there were too many processes just now
+    return Log(started.error, {{"standby", "true"}});
+  }
   parts_.link->Send(StartedFrame(-1, incarnation, started.pid, now));
 }
 

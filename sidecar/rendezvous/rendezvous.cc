@@ -56,7 +56,9 @@ class Server final : public RendezvousServer, private v1::Rendezvous::CallbackSe
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
     if (server_ != nullptr && port_ != 0) return {};
-    return tl::unexpected("cannot listen on " + address + " (RINGMASTER_RENDEZVOUS_PORT)");
+    return tl::unexpected("cannot listen on " + address +
+                          (address.starts_with("unix:") ? " (in RINGMASTER_STATE_DIR)"
+                                                        : " (RINGMASTER_RENDEZVOUS_PORT)"));
   }
 
   int port() const override { return port_; }
