@@ -79,7 +79,7 @@ const std::vector<Rule>& ProvisioningRules() {
 
 const std::vector<Rule>& QueueRules() {
   static const std::vector<Rule> kRules = {
-      {"kueue.x-k8s.io", "workloads", "", {"list", "watch", "create", "patch", "delete"}},
+      {"kueue.x-k8s.io", "workloads", "", {"get", "list", "watch", "create", "patch", "delete"}},
       {"kueue.x-k8s.io", "workloads", "status", {"patch"}},
   };
   return kRules;
