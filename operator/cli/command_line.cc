@@ -97,7 +97,7 @@ bool IsManifestName(const std::string& word) {
 }
 
 bool IsHosts(const std::string& word) {
-  return word == "-H" || word == "--hosts" || word.starts_with("--hosts=");
+  return word.starts_with("-H") || word == "--hosts" || word.starts_with("--hosts=");
 }
 
 bool IsScript(const std::string& word) { return std::filesystem::path(word).extension() == ".py"; }
@@ -419,6 +419,8 @@ Outcome<Command> Chosen(const std::string& name, Parsed* p, const std::string& p
   if (name == "why") return WithTarget(p->why);
   p->top.interval = std::chrono::milliseconds(static_cast<int64_t>(p->top_interval * 1000));
   p->ui.interval = std::chrono::milliseconds(static_cast<int64_t>(p->ui_interval * 1000));
+  if (name == "ui" && p->ui.all_namespaces && !p->ui.target.ns.empty())
+    return Fail(ExitCode::kUsage, "-A and -n: give one of them");
   if (name == "ui") return WithTarget(p->ui);
   if (name == "bench") {
     if (const std::string wrong = bench::WhatIsWrong(p->measured); !wrong.empty())

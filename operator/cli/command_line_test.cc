@@ -27,6 +27,10 @@ TEST(CommandLineTest, HostsSayHowManyWorkersThereAre) {
   run = Parse<RunOptions>({"run", "--hosts", "a:2", "-np", "1", "--ssh-port", "7", "true"});
   EXPECT_EQ(run.np, 1);
   EXPECT_EQ(run.ssh.port, 7);
+  for (const char* hosts : {"-H=a:2,b:2", "-Ha:2,b:2"}) {
+    run = Parse<RunOptions>({"run", hosts, "python3", "train.py"});
+    EXPECT_EQ(run.np, 4) << hosts;
+  }
   run = Parse<RunOptions>({"run", "-H", "a:2", "job.yaml", "--plain"});
   EXPECT_EQ(run.np, 0);
   EXPECT_TRUE(run.plain);
@@ -227,6 +231,7 @@ TEST(CommandLineTest, WrongWordsAreUsageErrorsThatNameThem) {
       {{"get", "digits", "more"}, "\"more\" is one argument too many"},
       {{"get", "-A", "digits"}, "-A shows all jobs"},
       {{"get", "-A", "-n", "x"}, "-A and -n"},
+      {{"ui", "-A", "-n", "x"}, "-A and -n"},
       {{"get", "-w", "-o", "wide"}, "-w shows jobs"},
       {{"stop", "digits"}, "there is no command \"stop\"; did you mean delete?"},
       {{"ps"}, "did you mean get?"},

@@ -69,18 +69,27 @@ Outcome<void> KillWorker(kube::KubeApi* api, const Json& pod, int slot, const st
 }
 
 // The kubelet is in another process: an annotation asks it, and the pod's status has its answer.
+bool IsFinal(const std::string& phase) { return phase == "Succeeded" || phase == "Failed"; }
+
 Outcome<void> KillPod(kube::KubeApi* api, const Json& pod) {
   std::string ns = fields::TextAt(pod, "/metadata/namespace"),
               name = fields::TextAt(pod, "/metadata/name");
   std::string uid = fields::TextAt(pod, "/metadata/uid");
+  // The mark would stay, and kill the pod when it has processes.
+  if (const std::string phase = fields::TextAt(pod, "/status/phase");
+      fields::TextAt(pod, "/spec/nodeName").empty() || IsFinal(phase)) {
+    return Fail(ExitCode::kJobFailed,
+                fmt::format("pod {} has no processes: it is {}", name, phase));
+  }
   Json patch = {{"metadata", {{"annotations", {{api::kLocalKillAnnotation, uid}}}}}};
   auto marked = api->Patch(kube::Pods(), ns, name, patch, {});
   if (!marked) return tl::unexpected(FromKube(marked.error()));
   auto deadline = std::chrono::steady_clock::now() + kKillPatience;
   while (std::chrono::steady_clock::now() < deadline) {
     auto now = api->Get(kube::Pods(), ns, name);
-    bool other = now && fields::TextAt(*now, "/metadata/uid") != uid;
-    if (!now || other || fields::TextAt(*now, "/status/phase") != "Running") {
+    const bool gone = now ? fields::TextAt(*now, "/metadata/uid") != uid
+                          : now.error().code == kube::ErrorCode::kNotFound;
+    if (gone || (now && IsFinal(fields::TextAt(*now, "/status/phase")))) {
       std::printf("killed pod %s\n", name.c_str());
       return {};
     }

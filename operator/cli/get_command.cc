@@ -98,10 +98,10 @@ Outcome<void> Watch(const inspection::Connection& to, const Surroundings& around
   if (auto first = Jobs(to, around, options); !first) return tl::unexpected(first.error());
   WorkQueue inbox;
   Watcher watcher(to, options);
-  const Observer observer(to.api, kube::HorovodJobs(), options.all_namespaces ? "" : to.ns,
-                          [&](const Json& job, bool gone) {
-                            inbox.Post([&, job, gone] { watcher.OnJob(job, gone); });
-                          });
+  const Observer observer(
+      to.api, kube::HorovodJobs(), options.all_namespaces ? "" : to.ns,
+      [&](const Json& job, bool gone) { inbox.Post([&, job, gone] { watcher.OnJob(job, gone); }); },
+      SayOnStandardError);
   while (to.run_dir.empty() || !HasEnded(to.run_dir))
     inbox.RunUntil(std::chrono::steady_clock::now() + kLook);
   return {};

@@ -157,6 +157,7 @@ class PodReader {
     return Stream(options, stop);
   }
 
+  size_t seen() const { return seen_; }
   // The log is complete, so an unfinished line is passed on, too.
   void Finish() { lines_.Finish(); }
 
@@ -200,7 +201,14 @@ Outcome<void> PrintPod(const inspection::Connection& to, const std::string& pod,
                        const Wanted& wanted, const std::string& prefix, bool follow,
                        PrintLine print) {
   PodReader reader(to, pod, wanted, prefix, std::move(print));
-  auto read = reader.Read(follow, {});
+  Outcome<void> read;
+  size_t before = 0;
+  // A server gives up on a reader that stops reading for a while, as a pager does: it goes on where
+  // it was. Of the last lines nobody could tell which were printed.
+  do {
+    before = reader.seen();
+    read = reader.Read(follow, {});
+  } while (!read && !wanted.tail && reader.seen() > before);
   reader.Finish();
   return read;
 }
@@ -219,12 +227,15 @@ class JobFollower {
     if (std::none_of(now_there->begin(), now_there->end(),
                      [this](const Json& pod) { return wanted_.Has(pod); }))
       SayThatItWaits(*now_there);
-    const Observer jobs(to_.api, kube::HorovodJobs(), to_.ns, [this](const Json& job, bool gone) {
-      if (fields::TextAt(job, "/metadata/name") != job_) return;
-      const bool ended = gone || inspection::TrueCondition(job, "Succeeded") ||
-                         inspection::TrueCondition(job, "Failed");
-      inbox_.Post([this, ended] { job_ended_ = ended; });
-    });
+    const Observer jobs(
+        to_.api, kube::HorovodJobs(), to_.ns,
+        [this](const Json& job, bool gone) {
+          if (fields::TextAt(job, "/metadata/name") != job_) return;
+          const bool ended = gone || inspection::TrueCondition(job, "Succeeded") ||
+                             inspection::TrueCondition(job, "Failed");
+          inbox_.Post([this, ended] { job_ended_ = ended; });
+        },
+        SayOnStandardError);
     const Observer pods(to_.api, kube::Pods(), to_.ns, [this](const Json& pod, bool gone) {
       if (!gone) inbox_.Post([this, pod] { OnPod(pod); });
     });

@@ -1,5 +1,8 @@
 #include "operator/cli/observer.h"
 
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <set>
 #include <utility>
 
@@ -8,8 +11,10 @@
 namespace ringmaster::cli {
 namespace {
 
-std::string NameOf(const kube::Json& object) {
-  return object.value("/metadata/name"_json_pointer, "");
+constexpr std::chrono::milliseconds kFirstWait{100}, kLongestWait{5'000};
+
+std::string UidOf(const kube::Json& object) {
+  return object.value("/metadata/uid"_json_pointer, "");
 }
 
 std::string VersionOf(const kube::Json& object) {
@@ -18,12 +23,18 @@ std::string VersionOf(const kube::Json& object) {
 
 }  // namespace
 
+void SayOnStandardError(const std::string& error) {
+  std::fprintf(stderr, "ringmaster: %s; trying again\n", error.c_str());
+}
+
 Observer::Observer(std::shared_ptr<kube::KubeApi> api, const kube::Resource& resource,
-                   std::string ns, std::function<void(const kube::Json&, bool)> on_object)
+                   std::string ns, std::function<void(const kube::Json&, bool)> on_object,
+                   std::function<void(const std::string&)> on_error)
     : api_(std::move(api)),
       resource_(resource),
       ns_(std::move(ns)),
       on_object_(std::move(on_object)),
+      on_error_(std::move(on_error)),
       thread_([this](std::stop_token stop) { Run(stop); }) {}
 
 Observer::~Observer() {
@@ -32,28 +43,30 @@ Observer::~Observer() {
 }
 
 void Observer::Run(std::stop_token stop) {
+  auto wait = kFirstWait;
   while (!stop.stop_requested()) {
-    Follow(stop);
-    sync::Pause(stop, std::chrono::milliseconds(100));
+    wait = Follow(stop) ? kFirstWait : std::min(wait * 2, kLongestWait);
+    sync::Pause(stop, wait);
   }
 }
 
-void Observer::Follow(std::stop_token stop) {
+bool Observer::Follow(std::stop_token stop) {
   auto list = api_->ListAll(resource_, ns_, {});
-  if (!list) return;
+  if (stop.stop_requested()) return false;
+  const std::string error = list ? "" : list.error().message;
+  if (std::exchange(error_, error) != error && on_error_ && !list) on_error_(error);
+  if (!list) return false;
   std::set<std::string> listed;
+  for (const kube::Json& object : list->items) listed.insert(UidOf(object));
+  // Before those that are there: one of them may have the name of one that has gone.
+  std::erase_if(known_, [&](const auto& known) {
+    if (listed.contains(known.first)) return false;
+    on_object_(known.second, true);
+    return true;
+  });
   for (const kube::Json& object : list->items) {
-    listed.insert(NameOf(object));
-    known_[NameOf(object)] = object;
+    known_[UidOf(object)] = object;
     on_object_(object, false);
-  }
-  for (auto it = known_.begin(); it != known_.end();) {
-    if (listed.count(it->first)) {
-      ++it;
-      continue;
-    }
-    on_object_(it->second, true);
-    it = known_.erase(it);
   }
   kube::WatchOptions options;
   options.resource_version = list->resource_version;
@@ -64,14 +77,15 @@ void Observer::Follow(std::stop_token stop) {
       if (event.type == kube::WatchEvent::Type::kBookmark) return true;
       bool gone = event.type == kube::WatchEvent::Type::kDeleted;
       if (gone)
-        known_.erase(NameOf(event.object));
+        known_.erase(UidOf(event.object));
       else
-        known_[NameOf(event.object)] = event.object;
+        known_[UidOf(event.object)] = event.object;
       on_object_(event.object, gone);
       return true;
     };
     alive = api_->Watch(resource_, ns_, options, on_event, stop).has_value();
   }
+  return true;
 }
 
 }  // namespace ringmaster::cli

@@ -11,24 +11,32 @@
 
 namespace ringmaster::cli {
 
+// For Observer's `on_error`: so that who waits knows that nothing is heard.
+void SayOnStandardError(const std::string& error);
+
 class Observer {
  public:
   // Calls `on_object(object, gone)` on the observer's thread; after an interruption for every
-  // object again.
+  // object again. `on_error`, if there is one, hears why there is no answer, once until the reason
+  // changes or there is one.
   Observer(std::shared_ptr<kube::KubeApi> api, const kube::Resource& resource, std::string ns,
-           std::function<void(const kube::Json& object, bool gone)> on_object);
+           std::function<void(const kube::Json& object, bool gone)> on_object,
+           std::function<void(const std::string& error)> on_error = nullptr);
   ~Observer();
 
  private:
   void Run(std::stop_token stop);
-  // Lists, then watches until the watch ends.
-  void Follow(std::stop_token stop);
+  // Lists, then watches until the watch ends. False: there was no list.
+  bool Follow(std::stop_token stop);
 
   const std::shared_ptr<kube::KubeApi> api_;
   const kube::Resource& resource_;
   const std::string ns_;
   const std::function<void(const kube::Json&, bool)> on_object_;
-  std::map<std::string, kube::Json> known_;  // by name; used only by the observer's thread
+  const std::function<void(const std::string&)> on_error_;
+  // Used only by the observer's thread:
+  std::map<std::string, kube::Json> known_;  // by uid
+  std::string error_;                        // the last one that was told; empty: it is over
   std::jthread thread_;                      // last member: its thread uses the others
 };
 

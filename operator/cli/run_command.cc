@@ -98,6 +98,8 @@ class Interrupts {
  public:
   explicit Interrupts(const fs::path& run_dir)
       : thread_([this, run_dir](int signal, int count) {
+          // Of a terminal that closes, one SIGHUP comes from the kernel and another from the shell.
+          if (count > 1 && signal == SIGHUP) return;
           if (count > 1) EndAtOnce(run_dir);
           stop_.request_stop();
           const sync::MutexLock lock(&mu_);
@@ -397,8 +399,11 @@ Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<J
   stack->Stop();
   TellNodesLeft(stack, *elsewhere, display);
   for (const std::string& line : session.SummaryLines(end)) display->Line(line);
-  if (auto wrote = WriteSummary(options.summary, session.Summary(end)); !wrote) return wrote;
-  return ToOutcome(end, why);
+  auto outcome = ToOutcome(end, why);
+  auto wrote = WriteSummary(options.summary, session.Summary(end));
+  if (outcome) return wrote;
+  if (!wrote) outcome.error().message += "\n" + wrote.error().message;
+  return outcome;
 }
 
 Outcome<void> RunInDirectory(const RunOptions& options, const fs::path& bin_dir,
@@ -435,13 +440,16 @@ Outcome<void> RunJobs(const RunOptions& options, const RunPaths& paths, const st
   if (auto ok = CheckWritable("--summary", options.summary); !ok) return ok;
   if (auto ok = CheckWritable("--csv", options.csv); !ok) return ok;
   if (auto ok = CheckBinaries(paths.bin_dir); !ok) return ok;
-  if (auto ok = PrepareOutput(options.output_dir, &*jobs); !ok) return ok;
   auto run_dir = RunDirectory::Create(options.run_dir, paths, run_id);
   if (!run_dir) return tl::unexpected(run_dir.error());
-  if (auto room = CheckSpace(run_dir->path(), kRoomToBegin); !room) {
+  auto ready = CheckSpace(run_dir->path(), kRoomToBegin);
+  // This removes what an earlier run has left, so only a run that begins may do it.
+  if (ready) ready = PrepareOutput(options.output_dir, &*jobs);
+  if (!ready) {
     RunDirectory::Clean(run_dir->path(), run_dir->ours(), false);
-    return room;
+    return ready;
   }
+  if (!options.summary.empty()) std::ofstream(options.summary).close();  // it is of an earlier run
   process::RaiseFileLimit();  // each pod takes some seven files
 
   // A full disk: whatever the job has failed with may have come of it, and logs may lack their end.

@@ -102,10 +102,21 @@ RunSession::~RunSession() {
   watchers_.reset();
 }
 
+// On a cluster somebody has made it.
+Outcome<void> RunSession::MakeNamespace(const std::string& ns) {
+  const auto made =
+      api_->Create(kube::Namespaces(), "",
+                   {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", ns}}}});
+  if (made || made.error().code == kube::ErrorCode::kAlreadyExists) return {};
+  return Fail(ExitCode::kUsage,
+              fmt::format("metadata.namespace \"{}\": {}", ns, made.error().message));
+}
+
 Outcome<void> RunSession::Create(const std::vector<Json>& jobs) {
   for (const Json& job : jobs) {
     std::string ns = fields::TextAt(job, "/metadata/namespace");
     std::string name = fields::TextAt(job, "/metadata/name");
+    if (auto made = MakeNamespace(ns); !made) return made;
     if (auto created = api_->Create(kube::HorovodJobs(), ns, job); !created) {
       bool wrong = created.error().code == kube::ErrorCode::kInvalid;
       return Fail(wrong ? ExitCode::kUsage : ExitCode::kJobFailed, created.error().message);

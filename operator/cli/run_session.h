@@ -57,6 +57,7 @@ class RunSession {
   struct Watchers;
   struct Backlog;
 
+  Outcome<void> MakeNamespace(const std::string& ns);
   JobRun* Find(const std::string& ns, const std::string& name);
   void OnPod(const kube::Json& pod, bool gone);
   void Show(TimePoint now, bool last);

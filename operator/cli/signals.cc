@@ -21,11 +21,19 @@ void Handle(int sig) {
   errno = saved;
 }
 
+// Under nohup the process goes on after a SIGHUP.
+bool IsIgnoredHangUp(int sig) {
+  struct sigaction now = {};
+  return sig == SIGHUP && sigaction(sig, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 void Install(void (*handler)(int)) {
   struct sigaction action = {};
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
-  for (int sig : kSignals) sigaction(sig, &action, nullptr);
+  for (int sig : kSignals) {
+    if (!IsIgnoredHangUp(sig)) sigaction(sig, &action, nullptr);
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Turns SIGINT, SIGTERM and SIGHUP into calls on a thread of its own. It uses handlers instead of a
-// blocked mask: handlers end at exec, but a mask would be inherited by every container.
+// Turns SIGINT, SIGTERM and SIGHUP into calls on a thread of its own; a SIGHUP that is ignored when
+// the program starts (nohup) stays so. It uses handlers instead of a blocked mask: handlers end at
+// exec, but a mask would be inherited by every container.
 #pragma once
 
 #include <functional>

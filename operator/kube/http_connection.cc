@@ -314,6 +314,7 @@ Result<HttpResponse> HttpConnections::Stream(const HttpRequest& request,
       return body.size() < kLongestErrorBody;
     }
     ended_by_caller = !on_data({data, size});
+    last_data = Clock::now();  // the time that the caller took is no silence
     return !ended_by_caller;
   };
   httplib::Result result{nullptr, httplib::Error::Unknown};

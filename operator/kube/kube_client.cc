@@ -232,7 +232,9 @@ class KubeClient : public KubeApi {
                           {"follow", options.follow ? "true" : ""},
                           {"tailLines", options.tail ? std::to_string(*options.tail) : ""}})};
     request.accept = "*/*";
-    if (options.follow) request.deadline = std::chrono::hours(24);
+    // A long log, or a reader that stops reading for a while, takes as long as it takes.
+    request.deadline = std::chrono::hours(24);
+    if (!options.follow) request.quiet = HttpRequest().deadline;
     return caller_.Stream(context, request, on_text, stop);
   }
 

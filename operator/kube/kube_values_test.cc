@@ -44,6 +44,22 @@ TEST(Yaml, ErrorsNameTheLine) {
   EXPECT_THAT(YamlToJson("a: 1\na: 2\n").error(), HasSubstr("already set"));
 }
 
+TEST(Yaml, AKeyOfTheMapItselfWinsOverAMergedOneWhereverItStands) {
+  auto documents = YamlToJson(
+      "base: &base {name: x, image: i}\n"
+      "more: &more {name: y, port: 1}\n"
+      "after: {<<: *base, name: worker}\n"
+      "before: {name: worker, <<: *base}\n"
+      "both: {<<: [*base, *more]}\n");
+  ASSERT_TRUE(documents.has_value()) << documents.error();
+  const Json& map = (*documents)[0];
+  EXPECT_EQ(map["after"], Json({{"name", "worker"}, {"image", "i"}}));
+  EXPECT_EQ(map["before"], map["after"]);
+  EXPECT_EQ(map["both"], Json({{"name", "x"}, {"image", "i"}, {"port", 1}}));
+  EXPECT_THAT(YamlToJson("a: &a {b: 1}\nc: {<<: *a, b: 2, b: 3}\n").error(),
+              HasSubstr("already set"));
+}
+
 TEST(LabelSelector, MatchesAsTheApiServerDoes) {
   Json object = {{"metadata", {{"labels", {{"a", "1"}, {"b", "2"}}}}}};
   struct Case {

@@ -3,6 +3,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -153,14 +154,14 @@ class Converter {
 
   Json Map(const YAML::Node& node) {
     Json map = Json::object();
+    Json merged = Json::object();  // by "<<": a key of the map itself wins, wherever it stands
     for (const auto& item : node) {
       const std::string key = item.first.Scalar();
       bytes_ += key.size();
-      if (key == "<<" && item.second.IsMap()) {
-        const Json defaults = Convert(item.second);
-        for (const auto& [k, v] : defaults.items()) {
-          if (!map.contains(k)) map[k] = v;
-        }
+      if (key == "<<" && IsMergeable(item.second)) {
+        const Json maps =
+            item.second.IsMap() ? Json::array({Convert(item.second)}) : Convert(item.second);
+        for (const Json& one : maps) merged.insert(one.begin(), one.end());  // the first one wins
         continue;
       }
       if (map.contains(key)) {
@@ -168,7 +169,15 @@ class Converter {
       }
       map[key] = Convert(item.second);
     }
+    map.insert(merged.begin(), merged.end());
     return map;
+  }
+
+  // A map, or a list of maps.
+  static bool IsMergeable(const YAML::Node& node) {
+    if (node.IsMap()) return true;
+    return node.IsSequence() && node.size() > 0 &&
+           std::all_of(node.begin(), node.end(), [](const auto& one) { return one.IsMap(); });
   }
 
   std::size_t depth_ = 0, nodes_ = 0, bytes_ = 0;

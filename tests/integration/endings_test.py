@@ -1,5 +1,6 @@
 """However a run ends, nothing of it stays but logs that are named: conftest.py compares processes, sockets, /dev/shm and /tmp around each test."""
 
+import json
 import os
 import pathlib
 import signal
@@ -201,6 +202,49 @@ def test_a_signal_before_anything_runs(write, tmp_path):
         run.line("run directory")
         harness.send(run)
         assert run.wait() == 130
+
+
+def test_a_terminal_that_closes_tells_twice_and_the_run_ends_in_order(write, tmp_path):
+    with start(write, tmp_path) as run:
+        training(run)
+        for _ in range(2):  # the kernel's and the shell's
+            harness.send(run, signal.SIGHUP)
+        assert run.wait() == 130, run.text()
+        assert run.summary()["exitReason"] == "Interrupted"
+
+
+def test_under_nohup_a_run_goes_on_when_its_terminal_closes(write, tmp_path):
+    write(WITH_CHILDREN, "train.py")
+    job = write(manifest(command=[PYTHON, "train.py", tmp_path, harness.WORKER, "run"]))
+    with Run(job, program=("nohup", str(harness.BIN / "ringmaster"))) as run:
+        training(run)
+        harness.send(run, signal.SIGHUP)
+        (tmp_path / "stop").touch()
+        assert run.wait() == 0, run.text()
+
+
+def test_a_job_that_fails_says_so_though_its_summary_can_not_be_written():
+    with tempfile.TemporaryDirectory(prefix="r", dir="/tmp") as runs:
+        done = harness.ringmaster("run", "--summary", "/dev/full", "-np", 1, "sh", "-c", "exit 7", RINGMASTER_RUNS=runs)
+    assert done.returncode == 1 and "code 7" in done.stderr and "--summary /dev/full: can't be written" in done.stderr, done
+
+
+def test_a_run_that_does_not_begin_leaves_the_output_of_one_that_is_alive(tmp_path):
+    kept = tmp_path / "kept"
+    with Run("--output-filename", kept, "-np", 1, "sh", "-c", "echo mine; sleep 1000") as run:
+        wait_for("its output", lambda: (kept / "rank.0/stdout").is_file() and (kept / "rank.0/stdout").read_text(), alive=run.alive)
+        again = harness.ringmaster("run", "--run-dir", run.dir, "--output-filename", kept, "-np", 1, "true")
+        assert again.returncode == 2 and "another run is alive" in again.stderr, again
+        assert (kept / "rank.0/stdout").read_text() == "mine\n"
+
+
+def test_a_job_in_a_namespace_of_its_own(write, tmp_path):
+    (tmp_path / "stop").touch()
+    job = json.loads(manifest(command=[harness.WORKER, tmp_path]))
+    job["metadata"]["namespace"] = "team"
+    with tempfile.TemporaryDirectory(prefix="r", dir="/tmp") as runs:
+        done = harness.ringmaster("run", write(json.dumps(job)), RINGMASTER_RUNS=runs)
+    assert done.returncode == 0, done
 
 
 def put_files_of_the_user(run):

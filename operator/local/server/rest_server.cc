@@ -241,8 +241,10 @@ struct RestServer::Impl {
       return SendStatus(response, MethodNotAllowed());
     auto body = Body(request);
     if (!body) return SendStatus(response, body.error());
+    const bool dry_run = Param(request, "dryRun") == "All" ||
+                         fields::ListAt(*body, "/dryRun") == Json::array({"All"});
     auto deleted =
-        store->Delete(*api.resource, api.ns, api.name, ReadDeleteOptions(*body, request));
+        store->Delete(*api.resource, api.ns, api.name, ReadDeleteOptions(*body, request), dry_run);
     if (!deleted) return SendStatus(response, deleted.error());
     SendObject(request, api, response, 200, *deleted);
   }

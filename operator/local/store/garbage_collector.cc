@@ -85,14 +85,22 @@ void GarbageCollector::Created(const Resource& resource, const ObjectKey& key, c
   if (OwnersGone(object)) (void)Delete(resource, key.first, key.second, {}, now);
 }
 
-Answer<Json> GarbageCollector::Delete(const Resource& resource, const std::string& ns,
-                                      const std::string& name, const kube::DeleteOptions& options,
-                                      Time now) {
+Answer<Json> GarbageCollector::Check(const Resource& resource, const std::string& ns,
+                                     const std::string& name,
+                                     const kube::DeleteOptions& options) const {
   const Object live = objects_.Find(resource, ns, name);
   if (!live) return tl::unexpected(NotFound(resource, name));
   if (auto ok = CheckOptions(resource, name, (*live)["metadata"], options); !ok) {
     return tl::unexpected(ok.error());
   }
+  return *live;
+}
+
+Answer<Json> GarbageCollector::Delete(const Resource& resource, const std::string& ns,
+                                      const std::string& name, const kube::DeleteOptions& options,
+                                      Time now) {
+  const auto live = Check(resource, ns, name, options);
+  if (!live) return live;
   const std::string uid = (*live)["metadata"]["uid"];
   const ObjectKey key{resource.namespaced ? ns : "", name};
   const bool foreground = options.propagation == "Foreground";

@@ -29,6 +29,9 @@ class GarbageCollector {
   // The object as it is afterwards (with a deletionTimestamp), or as it was when it is gone.
   Answer<Json> Delete(const Resource& resource, const std::string& ns, const std::string& name,
                       const kube::DeleteOptions& options, Time now);
+  // The object, if it may be deleted so.
+  Answer<Json> Check(const Resource& resource, const std::string& ns, const std::string& name,
+                     const kube::DeleteOptions& options) const;
   // An object that nothing holds any more: without grace, whatever its finalizers say.
   void Remove(const Resource& resource, const ObjectKey& key, Time now);
 

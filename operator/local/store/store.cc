@@ -157,10 +157,11 @@ Answer<Json> Store::GetScale(const std::string& ns, const std::string& name) con
 }
 
 Answer<Json> Store::Delete(const Resource& resource, const std::string& ns, const std::string& name,
-                           const kube::DeleteOptions& options) {
+                           const kube::DeleteOptions& options, bool dry_run) {
   const sync::MutexLock lock(&mu_);
   changed_.NotifyAll();
   try {
+    if (dry_run) return garbage_collector_.Check(resource, ns, name, options);
     return garbage_collector_.Delete(resource, ns, name, options, Now());
   } catch (const Json::exception& e) {
     return Malformed(e);
@@ -248,7 +249,7 @@ Answer<Json> Store::UpdateLocked(const Resource& resource, const std::string& ns
   const Object live = objects_.Find(resource, ns, name);
   if (subresource == "scale") {
     if (!live) return tl::unexpected(NotFound(resource, name));
-    return ScaleLocked(resource, *live, object);
+    return ScaleLocked(resource, *live, object, options);
   }
   const Traits traits = TraitsOf(resource);
   if (!subresource.empty() && !(subresource == "status" && traits.status))
@@ -293,13 +294,14 @@ Answer<Json> Store::UpdateLocked(const Resource& resource, const std::string& ns
   return updated;
 }
 
-Answer<Json> Store::ScaleLocked(const Resource& resource, const Json& live, const Json& scale) {
+Answer<Json> Store::ScaleLocked(const Resource& resource, const Json& live, const Json& scale,
+                                const WriteOptions& options) {
   if (resource != kube::HorovodJobs()) return tl::unexpected(NoSuchPath());
   auto scaled = jobs_.WithScale(live, scale);
   if (!scaled) return scaled;
   const Json& meta = live["metadata"];
-  auto updated =
-      UpdateLocked(resource, meta["namespace"], meta["name"], std::move(*scaled), "", {});
+  auto updated = UpdateLocked(resource, meta["namespace"], meta["name"], std::move(*scaled), "",
+                              {.dry_run = options.dry_run, .field_manager = options.field_manager});
   if (!updated) return updated;
   return jobs_.ScaleOf(*updated);
 }

@@ -114,9 +114,10 @@ class Store {
                       const WriteOptions& options = {});
   Answer<Json> Patch(const Resource& resource, const std::string& ns, const std::string& name,
                      const PatchRequest& request, const WriteOptions& options = {});
-  // The object as it is afterwards (with a deletionTimestamp), or as it was when it is gone.
+  // The object as it is afterwards (with a deletionTimestamp), or as it was when it is gone; after
+  // a dry run as it is.
   Answer<Json> Delete(const Resource& resource, const std::string& ns, const std::string& name,
-                      const kube::DeleteOptions& options);
+                      const kube::DeleteOptions& options, bool dry_run = false);
   Answer<Json> GetScale(const std::string& ns, const std::string& name) const;
   // What a scheduler does: sets spec.nodeName and PodScheduled=True.
   Answer<void> Bind(const std::string& ns, const std::string& pod, const std::string& node);
@@ -141,8 +142,8 @@ class Store {
                             const std::string& name, Json object, const std::string& subresource,
                             const WriteOptions& options) REQUIRES(mu_);
   void DropOldEvents() REQUIRES(mu_);
-  Answer<Json> ScaleLocked(const Resource& resource, const Json& live, const Json& scale)
-      REQUIRES(mu_);
+  Answer<Json> ScaleLocked(const Resource& resource, const Json& live, const Json& scale,
+                           const WriteOptions& options) REQUIRES(mu_);
   Answer<Json> PatchLocked(const Resource& resource, const std::string& ns, const std::string& name,
                            const PatchRequest& request, const WriteOptions& options) REQUIRES(mu_);
   Answer<Json> CreateByApply(const Resource& resource, const std::string& ns,

@@ -187,6 +187,17 @@ TEST(Store, AnApplyThatIsRefusedOrDryTakesNoField) {
   EXPECT_EQ(refused.error()["code"], 409);
 }
 
+TEST(Store, ADryRunDeletesNothing) {
+  Store store({});
+  ASSERT_TRUE(store.Create(kube::ConfigMaps(), "default", {{"metadata", {{"name", "m"}}}}));
+  const auto kept = store.Delete(kube::ConfigMaps(), "default", "m", {}, /*dry_run=*/true);
+  ASSERT_TRUE(kept.has_value());
+  EXPECT_EQ((*kept)["metadata"]["name"], "m");
+  EXPECT_TRUE(store.Get(kube::ConfigMaps(), "default", "m").has_value());
+  EXPECT_FALSE(store.Delete(kube::ConfigMaps(), "default", "m", {.uid = "another"}, true));
+  EXPECT_FALSE(store.Delete(kube::ConfigMaps(), "default", "other", {}, true));
+}
+
 TEST(Store, AJsonPatchCantMakeAnObjectOfAnySizeOrDepth) {
   Store store({});
   const Json object = {{"metadata", {{"name", "m"}}}, {"data", {{"a", "1"}}}};
