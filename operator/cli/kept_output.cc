@@ -38,7 +38,6 @@ Outcome<void> MakeReady(const fs::path& dir) {
   fs::create_directories(dir, error);
   if (error) return CannotBeWritten(dir, error.message());
   if (access(dir.c_str(), W_OK | X_OK) != 0) return CannotBeWritten(dir, std::strerror(errno));
-  RemoveKept(dir);
   return {};
 }
 
@@ -54,6 +53,14 @@ Outcome<void> PrepareOutput(const fs::path& dir, std::vector<Json>* jobs) {
     job["metadata"]["annotations"][api::kLocalOutputDirAnnotation] = own.string();
   }
   return {};
+}
+
+void RemoveEarlierOutput(const std::vector<Json>& jobs) {
+  for (const Json& job : jobs) {
+    const std::string dir =
+        fields::Text(fields::At(job, "/metadata/annotations"), api::kLocalOutputDirAnnotation);
+    if (!dir.empty()) RemoveKept(dir);
+  }
 }
 
 }  // namespace ringmaster::cli

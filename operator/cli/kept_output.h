@@ -13,8 +13,10 @@
 
 namespace ringmaster::cli {
 
-// Creates the directory, removes the output of an earlier run from it, and writes it into the jobs.
-// Does nothing if `dir` is empty. kUsage: the directory can't be written.
+// Creates the directory and writes it into the jobs. Does nothing if `dir` is empty. kUsage: the
+// directory can't be written.
 Outcome<void> PrepareOutput(const std::filesystem::path& dir, std::vector<nlohmann::json>* jobs);
+// Removes the output that an earlier run has left in the directories that these jobs name.
+void RemoveEarlierOutput(const std::vector<nlohmann::json>& jobs);
 
 }  // namespace ringmaster::cli

@@ -41,6 +41,8 @@ TEST(KeptOutputTest, WhatAnEarlierRunHasKeptGoesAndNothingElse) {
   std::ofstream(temporary.path() / "rank.8/notes") << "mine";
   std::vector<Json> jobs = {Job("a")};
   ASSERT_TRUE(PrepareOutput(temporary.path(), &jobs));
+  EXPECT_TRUE(fs::exists(temporary.path() / "rank.7/stdout")) << "the run may not begin";
+  RemoveEarlierOutput(jobs);
   EXPECT_FALSE(fs::exists(temporary.path() / "rank.7"));
   EXPECT_FALSE(fs::exists(temporary.path() / "rank.8/stdout"));
   EXPECT_TRUE(fs::exists(temporary.path() / "rank.8/notes"));

@@ -158,6 +158,8 @@ class PodReader {
   }
 
   size_t seen() const { return seen_; }
+  // The last stream was shorter than what had been read before.
+  bool was_replaced() const { return skip_ > 0; }
   // The log is complete, so an unfinished line is passed on, too.
   void Finish() { lines_.Finish(); }
 
@@ -209,6 +211,11 @@ Outcome<void> PrintPod(const inspection::Connection& to, const std::string& pod,
     before = reader.seen();
     read = reader.Read(follow, {});
   } while (!read && !wanted.tail && reader.seen() > before);
+  if (read && reader.was_replaced()) {
+    read =
+        Fail(ExitCode::kJobFailed,
+             fmt::format("the log of {} was replaced while it was read: lines are missing", pod));
+  }
   reader.Finish();
   return read;
 }

@@ -12,6 +12,8 @@ namespace ringmaster::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kFirstWait{100}, kLongestWait{5'000};
+// The server of a run on this machine goes a moment before its readers see that the run has ended.
+constexpr std::chrono::seconds kUntilTold{3};
 
 std::string UidOf(const kube::Json& object) {
   return object.value("/metadata/uid"_json_pointer, "");
@@ -50,12 +52,22 @@ void Observer::Run(std::stop_token stop) {
   }
 }
 
+void Observer::Tell(const std::string& error) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!failing_since_) failing_since_ = now;
+  if (now - *failing_since_ < kUntilTold || !on_error_) return;
+  if (std::exchange(told_, error) != error) on_error_(error);
+}
+
 bool Observer::Follow(std::stop_token stop) {
   auto list = api_->ListAll(resource_, ns_, {});
   if (stop.stop_requested()) return false;
-  const std::string error = list ? "" : list.error().message;
-  if (std::exchange(error_, error) != error && on_error_ && !list) on_error_(error);
-  if (!list) return false;
+  if (!list) {
+    Tell(list.error().message);
+    return false;
+  }
+  failing_since_.reset();
+  told_.clear();
   std::set<std::string> listed;
   for (const kube::Json& object : list->items) listed.insert(UidOf(object));
   // Before those that are there: one of them may have the name of one that has gone.

@@ -2,8 +2,11 @@
 // own.
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -17,8 +20,8 @@ void SayOnStandardError(const std::string& error);
 class Observer {
  public:
   // Calls `on_object(object, gone)` on the observer's thread; after an interruption for every
-  // object again. `on_error`, if there is one, hears why there is no answer, once until the reason
-  // changes or there is one.
+  // object again. `on_error`, if there is one, hears why there has been no answer for seconds, once
+  // until the reason changes or there is one.
   Observer(std::shared_ptr<kube::KubeApi> api, const kube::Resource& resource, std::string ns,
            std::function<void(const kube::Json& object, bool gone)> on_object,
            std::function<void(const std::string& error)> on_error = nullptr);
@@ -26,6 +29,7 @@ class Observer {
 
  private:
   void Run(std::stop_token stop);
+  void Tell(const std::string& error);
   // Lists, then watches until the watch ends. False: there was no list.
   bool Follow(std::stop_token stop);
 
@@ -36,8 +40,9 @@ class Observer {
   const std::function<void(const std::string&)> on_error_;
   // Used only by the observer's thread:
   std::map<std::string, kube::Json> known_;  // by uid
-  std::string error_;                        // the last one that was told; empty: it is over
-  std::jthread thread_;                      // last member: its thread uses the others
+  std::optional<std::chrono::steady_clock::time_point> failing_since_;
+  std::string told_;     // the last error; empty: it is over, or none was told
+  std::jthread thread_;  // last member: its thread uses the others
 };
 
 }  // namespace ringmaster::cli

@@ -218,6 +218,13 @@ Outcome<void> WriteSummary(const fs::path& file, const Json& summary) {
               fmt::format("--summary {}: can't be written", file.string()));
 }
 
+// What an earlier run has left where this one, which begins now, will write.
+void RemoveEarlier(const RunOptions& options, const std::vector<Json>& jobs) {
+  RemoveEarlierOutput(jobs);
+  std::error_code error;
+  if (fs::is_regular_file(options.summary, error)) std::ofstream(options.summary).close();
+}
+
 Outcome<void> ToOutcome(SessionEnd end, const std::vector<std::string>& why) {
   std::string text;
   for (const std::string& line : why) text += (text.empty() ? "" : "\n") + line;
@@ -375,6 +382,7 @@ Outcome<void> RunOn(Stack* stack, const RunOptions& options, const std::vector<J
                       .output = options.np > 0 ? SessionOptions::Output::kAll
                                                : SessionOptions::Output::kRankZero});
   interrupts->Attach(&session);
+  RemoveEarlier(options, jobs);
   auto created = session.Create(jobs);
   if (!created) {
     interrupts->Attach(nullptr);
@@ -443,13 +451,11 @@ Outcome<void> RunJobs(const RunOptions& options, const RunPaths& paths, const st
   auto run_dir = RunDirectory::Create(options.run_dir, paths, run_id);
   if (!run_dir) return tl::unexpected(run_dir.error());
   auto ready = CheckSpace(run_dir->path(), kRoomToBegin);
-  // This removes what an earlier run has left, so only a run that begins may do it.
   if (ready) ready = PrepareOutput(options.output_dir, &*jobs);
   if (!ready) {
     RunDirectory::Clean(run_dir->path(), run_dir->ours(), false);
     return ready;
   }
-  if (!options.summary.empty()) std::ofstream(options.summary).close();  // it is of an earlier run
   process::RaiseFileLimit();  // each pod takes some seven files
 
   // A full disk: whatever the job has failed with may have come of it, and logs may lack their end.

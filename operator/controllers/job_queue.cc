@@ -203,7 +203,11 @@ kube::Result<void> JobQueue::Write(const api::HorovodJob& job, const Json* live,
 kube::Result<bool> JobQueue::RestoreLabels(const api::HorovodJob& job) {
   const std::string name = kueue::WorkloadName(job.name);
   const auto found = api_->Get(kube::Workloads(), job.ns, name);
-  if (!found && found.error().code == ErrorCode::kNotFound) return false;
+  // An operator of which the Role is older may not look.
+  if (!found &&
+      (found.error().code == ErrorCode::kNotFound || found.error().code == ErrorCode::kForbidden)) {
+    return false;
+  }
   if (!found) return tl::unexpected(found.error());
   if (!IsOwnedBy(*found, job.uid) || !MetaField(*found, "deletionTimestamp").empty()) return false;
   const auto patched = api_->Patch(kube::Workloads(), job.ns, name,

@@ -108,9 +108,11 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
   }
   snapshot->requests = requests_->Look(*snapshot);
   if (in_queue.look_again) queue_->AddAfter(job.Key(), *in_queue.look_again);
-  snapshot->creation_waits = backoff_.PodsWait(job);
+  const bool lacking = PodsHadNotWhatTheyName(*snapshot);
+  // A job that can't have pods now must not hold room that others could use.
+  snapshot->creation_waits = lacking || backoff_.PodsWait(job);
   planner::Decision decision = admission_.Plan(&*snapshot);
-  if (PodsHadNotWhatTheyName(*snapshot)) decision.creates.clear();
+  if (lacking) decision.creates.clear();
   if (decision.status_first && !WriteStatus(*snapshot, object, &decision)) return false;
   const bool applied = applier_.Apply(*snapshot, decision) && kept;
   if (!snapshot->creation_waits && backoff_.PodsArePaused(job)) {

@@ -47,7 +47,7 @@ std::size_t TrainingRecord::IndexOf(const std::string& name) {
 void TrainingRecord::KeepEverySecond() {
   for (std::size_t i = 0; 2 * i < samples_.size(); ++i) samples_[i] = samples_[2 * i];
   samples_.resize((samples_.size() + 1) / 2);
-  period_ *= 2;
+  period_ = std::min(period_ * 2, std::chrono::seconds(kLongestPeriod));
 }
 
 void TrainingRecord::Add(SteadyTime now, int64_t unix_ms, std::size_t world_size, uint64_t step,
@@ -106,7 +106,6 @@ std::size_t TrainingRecord::Prepend(const nlohmann::json& history, int64_t unix_
   }
   samples_.insert(samples_.begin(), before.begin(), before.end());
   const std::chrono::seconds period(fields::Integer(history, "periodSeconds"));
-  // Ours may be longer than what is taken from others: it doubles where there are many samples.
   if (!before.empty()) period_ = std::max(period_, std::min(period, kLongestPeriod));
   while (samples_.size() > kMostSamples) KeepEverySecond();
   return before.size();

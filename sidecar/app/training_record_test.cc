@@ -73,6 +73,7 @@ TEST(TrainingRecordTest, WhatAnotherPodSaysOfItsPeriodAndItsNamesHarmsNobody) {
                {"samples", json::array()}};
   for (int i = 0; i < 3000; ++i) page["samples"].push_back({1001 + i, 1, 1});
   EXPECT_EQ(record.Prepend(page, 1'000'000), 3000u);
+  for (int i = 0; i < 40; ++i) record.Prepend(page, 1'000'000 - i);
   page["samples"] = json::array({json::array({7, 1, 1})});
   EXPECT_EQ(record.Prepend(page, 1'000'000), 1u);
   EXPECT_NO_THROW(record.ToJson().dump());

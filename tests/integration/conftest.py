@@ -1,6 +1,10 @@
+import signal
+
 import pytest
 
 import harness
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where the tests run under nohup
 
 
 @pytest.fixture(autouse=True)

@@ -207,8 +207,9 @@ def test_a_signal_before_anything_runs(write, tmp_path):
 def test_a_terminal_that_closes_tells_twice_and_the_run_ends_in_order(write, tmp_path):
     with start(write, tmp_path) as run:
         training(run)
-        for _ in range(2):  # the kernel's and the shell's
-            harness.send(run, signal.SIGHUP)
+        harness.send(run, signal.SIGHUP)
+        run.line("interrupted")
+        harness.send(run, signal.SIGHUP)  # the kernel's and the shell's
         assert run.wait() == 130, run.text()
         assert run.summary()["exitReason"] == "Interrupted"
 

@@ -268,7 +268,7 @@ def test_AGroupThatIsInterruptedWhileItIsInFlightKeepsItsBuffersAndIsWaitedForOn
     assert not _in_flight._abandoned
 
 
-def test_AGroupThatTwoThreadsReleaseIsReleasedOnce(world):
+def test_AGroupIsReleasedOnceThoughTwoAskForIt(world):
     group = _in_flight.Group(None, 1)
     group.numbers[0] = 1 << 40  # the library knows of none, so it is done
     group.release()
