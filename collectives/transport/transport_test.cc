@@ -17,6 +17,7 @@
 #include "collectives/transport/endpoint.h"
 #include "collectives/transport/liveness_monitor.h"
 #include "collectives/transport/probe.h"
+#include "common/sync/pause.h"
 #include "tests/support/send_descriptors.h"
 #include "tests/support/until.h"
 
@@ -425,8 +426,7 @@ TEST(Links, ThatSwallowWhatIsSentAreFoundByARankThatWaitsInSharedMemory) {
   liveness.SetConnection(1, std::make_unique<Connection>(std::move(link.ours), 1));
   ASSERT_EQ(send(liveness.connection(1)->fd(), "x", 1, MSG_NOSIGNAL), 1);
   const std::jthread end([&](const std::stop_token& stop) {
-    for (int i = 0; i < 300 && !stop.stop_requested(); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    sync::Pause(stop, std::chrono::seconds(30));
     liveness.Abort("the test ends");
   });
   Flag flag{};

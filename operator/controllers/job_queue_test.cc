@@ -72,6 +72,15 @@ class JobQueueTest : public testing::PartsTest {
                      {{"metadata", {{"name", "spot"}}}, {"spec", {{"nodeLabels", node_labels}}}}));
   }
 
+  // Kueue has let all of the job start.
+  void BeginAdmitted() {
+    Begin();
+    ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
+    MakeFlavor({{"pool", "spot"}});
+    Admit(2);
+    ASSERT_TRUE(ComesTo(Stage::kAdmitted, "2 of 2 pods"));
+  }
+
   std::unique_ptr<JobQueue> queue_of_job_;
   planner::Snapshot snapshot_;
   bool look_again_ = false;
@@ -98,11 +107,7 @@ TEST_F(JobQueueTest, WithoutKueueTheJobWaitsAndIsToldWhy) {
 }
 
 TEST_F(JobQueueTest, AnAdmissionBringsWhatTheFlavorWants) {
-  Begin();
-  ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
-  MakeFlavor({{"pool", "spot"}});
-  Admit(2);
-  ASSERT_TRUE(ComesTo(Stage::kAdmitted, "2 of 2 pods"));
+  ASSERT_NO_FATAL_FAILURE(BeginAdmitted());
   const kueue::QueueState state = Look();
   EXPECT_EQ(state.pods, 2);
   ASSERT_NE(state.changes, nullptr);
@@ -199,11 +204,7 @@ TEST_F(JobQueueTest, AJobThatNamesNoQueueAnyMoreLosesItsWorkload) {
 }
 
 TEST_F(JobQueueTest, AJobIsNotLetStartAgainByWhatItHadBeforeASuspension) {
-  Begin();
-  ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
-  MakeFlavor({{"pool", "spot"}});
-  Admit(2);
-  ASSERT_TRUE(ComesTo(Stage::kAdmitted, "2 of 2 pods"));
+  ASSERT_NO_FATAL_FAILURE(BeginAdmitted());
   planner::PodFacts pod;
   pod.deleting = pod.scheduled = true;
   snapshot_.pods = {pod};
@@ -223,11 +224,7 @@ TEST_F(JobQueueTest, AJobIsNotLetStartAgainByWhatItHadBeforeASuspension) {
 }
 
 TEST_F(JobQueueTest, APodThatNeverHadANodeHoldsNoQuota) {
-  Begin();
-  ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
-  MakeFlavor({{"pool", "spot"}});
-  Admit(2);
-  ASSERT_TRUE(ComesTo(Stage::kAdmitted, "2 of 2 pods"));
+  ASSERT_NO_FATAL_FAILURE(BeginAdmitted());
   planner::PodFacts pod;
   pod.deleting = true;  // and a finalizer of somebody keeps it
   snapshot_.pods = {pod};
@@ -237,11 +234,7 @@ TEST_F(JobQueueTest, APodThatNeverHadANodeHoldsNoQuota) {
 }
 
 TEST_F(JobQueueTest, AWorkloadThatLostItsLabelsGetsThemBack) {
-  Begin();
-  ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
-  MakeFlavor({{"pool", "spot"}});
-  Admit(2);
-  ASSERT_TRUE(ComesTo(Stage::kAdmitted, "2 of 2 pods"));
+  ASSERT_NO_FATAL_FAILURE(BeginAdmitted());
   const auto rename = [&] {
     ASSERT_TRUE(api_->Patch(kube::Workloads(), "default", kName,
                             {{"metadata", {{"labels", {{api::kManagedByLabel, "another"}}}}}}, {}));
@@ -267,11 +260,7 @@ TEST_F(JobQueueTest, AWorkloadThatLostItsLabelsGetsThemBack) {
 }
 
 TEST_F(JobQueueTest, AJobThatNamesNoQueueAnyMoreLosesWhatWasAdmitted) {
-  Begin();
-  ASSERT_TRUE(ComesTo(Stage::kWaits, "not looked at"));
-  MakeFlavor({{"pool", "spot"}});
-  Admit(2);
-  ASSERT_TRUE(ComesTo(Stage::kAdmitted, "2 of 2 pods"));
+  ASSERT_NO_FATAL_FAILURE(BeginAdmitted());
   snapshot_.pods = {planner::PodFacts()};
   job_.queue.clear();
   const kueue::QueueState state = Look();
