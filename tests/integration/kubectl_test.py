@@ -139,3 +139,20 @@ def test_a_pod_of_no_job_is_not_asked_to_leave(kubectl, write, tmp_path):
 
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__, *sys.argv[1:]]))
+
+
+def test_a_dry_run_on_the_server_changes_nothing(kubectl, tmp_path, write):
+    with Run(write(manifest(command=["sleep", "1000"]))) as run:
+        run.line("run directory")
+        env = harness.environment(HOME=str(tmp_path), KUBECONFIG=str(run.dir / "kubeconfig"))
+
+        def type_(*words):
+            return subprocess.run([str(kubectl / "kubectl"), *words], env=env, capture_output=True, text=True, timeout=harness.PATIENCE)
+
+        def job():
+            return json.loads(type_("get", "hvdjob", "job", "-o", "json").stdout or "{}")
+        wait_for("the job", job, alive=run.alive)
+        for words, says in [(("scale", "hvdjob", "job", "--replicas=1"), "scaled"), (("delete", "hvdjob", "job"), "deleted")]:
+            done = type_(*words, "--dry-run=server")
+            assert done.returncode == 0 and says in done.stdout and "dry run" in done.stdout, done
+        assert job()["spec"]["worker"]["replicas"] == 2 and "deletionTimestamp" not in job()["metadata"]
