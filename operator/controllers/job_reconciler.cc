@@ -108,7 +108,7 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
   }
   snapshot->requests = requests_->Look(*snapshot);
   if (in_queue.look_again) queue_->AddAfter(job.Key(), *in_queue.look_again);
-  const bool lacking = PodsHadNotWhatTheyName(*snapshot);
+  const bool lacking = LacksWhatPodsName(*snapshot);
   // A job that can't have pods now must not hold room that others could use.
   snapshot->creation_waits = lacking || backoff_.PodsWait(job);
   planner::Decision decision = admission_.Plan(&*snapshot);
@@ -129,7 +129,7 @@ bool JobReconciler::ReconcileJob(const api::HorovodJob& job, const Json& object)
 
 // Pods that name a group that is not there never start, and where an earlier job of this name has
 // left its Secret they would start with that one's. So none is made before both are there.
-bool JobReconciler::PodsHadNotWhatTheyName(const planner::Snapshot& snapshot) const {
+bool JobReconciler::LacksWhatPodsName(const planner::Snapshot& snapshot) const {
   if (child_objects_ == nullptr || !snapshot.job.status.completion_time.empty()) return false;
   return (snapshot.grouped && !child_objects_->HasPodGroup(snapshot.job)) ||
          !child_objects_->HasSecret(snapshot.job);

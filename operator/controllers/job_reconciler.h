@@ -61,7 +61,7 @@ class JobReconciler {
  private:
   bool ReconcileJob(const api::HorovodJob& job, const kube::Json& object);
   bool KeepChildObjects(const planner::Snapshot& snapshot);
-  bool PodsHadNotWhatTheyName(const planner::Snapshot& snapshot) const;
+  bool LacksWhatPodsName(const planner::Snapshot& snapshot) const;
   bool WriteStatus(const planner::Snapshot& snapshot, const kube::Json& object,
                    planner::Decision* decision);
   void AfterStatus(const planner::Snapshot& snapshot, const planner::Decision& decision);
