@@ -50,7 +50,8 @@ void PeerMonitor::OnMessage(const std::string& body, const std::string& from,
   }
   if (!change.empty() && !TakeChange(change, &*message)) return;
   if (IsAccusation(*message)) {
-    // What is kept of accusations grows with the view, whatever a member sends.
+    // What is kept of accusations grows with the view, whatever is sent.
+    if (membership_->installed()->FindPod(message->from) < 0) return;
     std::erase_if(message->pods, [&](const std::string& pod) {
       return membership_->installed()->FindPod(pod) < 0;
     });

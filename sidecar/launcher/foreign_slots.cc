@@ -130,9 +130,15 @@ void ForeignSlots::StartProcess(Seat* seat, TimePoint now) {
       parts_.children->Start(seat->slot, slot.incarnation, now,
                              EnvironmentOf(world, parts_.options->job, seat->process.CountStart()));
   if (started.pid < 0) {
+    if (const auto delay = slot.retries.AfterFailure(started.error_number)) {
+      seat->process.StartAgainAt(now + *delay);
+      return Log("process not started, it is tried again",
+                 {{"slot", std::to_string(seat->slot)}, {"reason", started.error}});
+    }
     LogError(started.error, {{"slot", std::to_string(seat->slot)}});
     return parts_.fail(127, started.error);
   }
+  slot.retries.Started();
   slot.pid = started.pid;
   parts_.link->Send(StartedFrame(seat->slot, slot.incarnation, started.pid, Clock::now()));
   seat->stand_in->Started(now);

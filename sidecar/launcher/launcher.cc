@@ -118,10 +118,10 @@ void Launcher::RunTimers() {
   if (children_.TakeSweep(now)) children_.SweepStrays(Clock::now());
   if (shutdown_.TakeDrainTooLong(now)) {
     const milliseconds left =
-        drains_ ? DrainReserve(options_.grace) : milliseconds(options_.grace) / 5;
+        shutdown_.drains() ? DrainReserve(options_.grace) : milliseconds(options_.grace) / 5;
     StopAll(0, std::max<milliseconds>(left, seconds(1)),
-            link_.fd() >= 0 ? "terminated, and the drain took too long"
-                            : "terminated, and no sidecar to drain");
+            shutdown_.drains() ? "terminated, and the drain took too long"
+                               : "terminated, and no sidecar to drain");
   }
   if (shutdown_.TakeKill(now)) children_.SignalAll(SIGKILL);
 }
@@ -139,7 +139,10 @@ void Launcher::OnUnfinished(const Unfinished& worker) {
 void Launcher::NoteSidecar() {
   const bool connected = link_.fd() >= 0;
   if (std::exchange(connected_, connected) == connected) return;
-  connected ? slots_.SidecarFound(Clock::now()) : slots_.SidecarLost(Clock::now());
+  if (!connected) return slots_.SidecarLost(Clock::now());
+  sidecar_seen_ = true;
+  slots_.SidecarFound(Clock::now());
+  shutdown_.SidecarFound();
 }
 
 // ---- Processes that stand still
@@ -213,10 +216,12 @@ void Launcher::OnFinish(bool left) {
 
 void Launcher::OnTerminate() {
   // The sidecar lets the workers leave at a step boundary. Without one nothing else tells them.
-  drains_ = drains_ || link_.fd() >= 0;
-  const milliseconds patience =
-      drains_ ? options_.grace - DrainReserve(options_.grace) : milliseconds(0);
-  if (!shutdown_.Terminate(Clock::now(), patience))
+  using SidecarIs = Shutdown::SidecarIs;
+  const auto sidecar = link_.fd() >= 0 ? SidecarIs::kThere
+                       : sidecar_seen_ ? SidecarIs::kAway
+                                       : SidecarIs::kNotSeenYet;
+  const milliseconds patience = options_.grace - DrainReserve(options_.grace);
+  if (!shutdown_.Terminate(Clock::now(), patience, sidecar))
     return StopAll(0, seconds(1), "terminated again");
   Log("terminating", {{"grace_seconds", std::to_string(options_.grace.count())}});
   link_.Send({{"t", "term"}, {"graceSeconds", options_.grace.count()}});

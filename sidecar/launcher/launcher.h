@@ -60,8 +60,8 @@ class Launcher {
   LibrarySlots library_;
   std::optional<ForeignSlots> foreign_;  // in its place where the collectives are not ours
   bool connected_ = false;
+  bool sidecar_seen_ = false;  // there was a connection to it
   bool orphaned_ = false;
-  bool drains_ = false;  // SIGTERM came, and a sidecar was there to drain the pod
 };
 
 }  // namespace ringmaster::launcher

@@ -1,10 +1,13 @@
 // The launcher's decisions without processes: slots, standbys, the end.
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "sidecar/launcher/restart_backoff.h"
 #include "sidecar/launcher/shutdown.h"
 #include "sidecar/launcher/slots.h"
 #include "sidecar/launcher/standby_schedule.h"
+#include "sidecar/launcher/start_retries.h"
 
 namespace ringmaster::launcher {
 namespace {
@@ -88,6 +91,23 @@ TEST(SlotsTest, ASidecarThatStandsStillIsWaitedForLikeOneThatIsAway) {
       << "not for ever";
 }
 
+// The other slot's worker writes a checkpoint, say: nobody can know yet that the first was wrong.
+TEST(SlotsTest, WhileTheSidecarIsAwayAWorkerThatEndedWellIsJudgedWithTheOthers) {
+  Slots slots(2);
+  slots[1].pid = 9;
+  slots.SidecarLost(kNow);
+  slots.ExitedWell(0, kNow);
+  const TimePoint late = kNow + kSidecarAway;
+  EXPECT_TRUE(slots.TakeUnfinished(late).empty());
+  EXPECT_EQ(slots.NextWake(), late + kSidecarAway);
+  slots[1].pid = 0;
+  slots.ExitedWell(1, late + seconds(1));
+  const Unfinished first{.slot = 0, .unheard = true}, second{.slot = 1, .unheard = true};
+  EXPECT_EQ(slots.TakeUnfinished(late + kSidecarAway), std::vector<Unfinished>{first});
+  EXPECT_EQ(slots.TakeUnfinished(late + seconds(1) + kSidecarAway),
+            std::vector<Unfinished>{second});
+}
+
 TEST(SlotsTest, BeforeTheFirstConnectionNobodyHasAgreedToAnEnd) {
   Slots slots(1);
   slots.ExitedWell(0, kNow);
@@ -120,8 +140,8 @@ TEST(StandbyScheduleTest, AStandbyIsNeverStartedAgainAtOnce) {
 
 TEST(ShutdownTest, AStopKillsAfterItsGraceAndASecondStopOnlyShortensIt) {
   Shutdown shutdown;
-  EXPECT_TRUE(shutdown.Terminate(kNow, seconds(20)));
-  EXPECT_FALSE(shutdown.Terminate(kNow, seconds(20)));
+  EXPECT_TRUE(shutdown.Terminate(kNow, seconds(20), Shutdown::SidecarIs::kThere));
+  EXPECT_FALSE(shutdown.Terminate(kNow, seconds(20), Shutdown::SidecarIs::kThere));
   EXPECT_FALSE(shutdown.ending());
   EXPECT_TRUE(shutdown.Stop(kNow, seconds(5)));
   EXPECT_FALSE(shutdown.TakeDrainTooLong(kNow + seconds(20))) << "they are stopped already";
@@ -131,6 +151,39 @@ TEST(ShutdownTest, AStopKillsAfterItsGraceAndASecondStopOnlyShortensIt) {
   EXPECT_TRUE(shutdown.TakeKill(kNow + seconds(1)));
   EXPECT_FALSE(shutdown.TakeKill(kNow + seconds(1)));
   EXPECT_TRUE(shutdown.TakeKill(kNow + seconds(2)));
+}
+
+TEST(ShutdownTest, ASidecarWhoseConnectionHasJustBrokenMayComeBackAndDrain) {
+  Shutdown returns;
+  returns.Terminate(kNow, seconds(20), Shutdown::SidecarIs::kAway);
+  EXPECT_FALSE(returns.drains());
+  EXPECT_EQ(returns.NextWake(), kNow + Shutdown::kSidecarReturns);
+  returns.SidecarFound();
+  EXPECT_TRUE(returns.drains());
+  EXPECT_FALSE(returns.TakeDrainTooLong(kNow + seconds(19)));
+  EXPECT_TRUE(returns.TakeDrainTooLong(kNow + seconds(20)));
+
+  Shutdown stays_away;
+  stays_away.Terminate(kNow, seconds(1), Shutdown::SidecarIs::kAway);
+  EXPECT_TRUE(stays_away.TakeDrainTooLong(kNow + seconds(1))) << "there is no more time than that";
+  stays_away.SidecarFound();
+  EXPECT_FALSE(stays_away.drains()) << "too late";
+
+  Shutdown alone;
+  alone.Terminate(kNow, seconds(20), Shutdown::SidecarIs::kNotSeenYet);
+  EXPECT_TRUE(alone.TakeDrainTooLong(kNow)) << "no worker has anything to lose yet";
+}
+
+TEST(StartRetriesTest, WhatMayPassIsTriedAgainButNotForEver) {
+  StartRetries retries;
+  EXPECT_EQ(retries.AfterFailure(ENOENT), std::nullopt);
+  EXPECT_EQ(retries.AfterFailure(EAGAIN), milliseconds(0));
+  EXPECT_EQ(retries.AfterFailure(ENOMEM), milliseconds(500));
+  for (int i = 2; i < StartRetries::kMost; ++i)
+    EXPECT_NE(retries.AfterFailure(EAGAIN), std::nullopt);
+  EXPECT_EQ(retries.AfterFailure(EAGAIN), std::nullopt);
+  retries.Started();
+  EXPECT_EQ(retries.AfterFailure(EAGAIN), milliseconds(0));
 }
 
 TEST(ShutdownTest, TheFirstFailureIsTheExitCode) {

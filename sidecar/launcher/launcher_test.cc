@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "sidecar/launcher/shutdown.h"
 #include "sidecar/launcher/slots.h"
 #include "sidecar/launcher/testing/launcher_fixture.h"
 
@@ -206,6 +207,20 @@ TEST_F(LauncherTest, ACommandThatDoesNotExistIsSaidOnceWithItsName) {
   EXPECT_NE(Log().find("ringmaster-launcher: error: cannot start '"), std::string::npos);
 }
 
+// Its program is being written, so the kernel refuses to run it for now.
+TEST_F(LauncherTest, AWorkerThatCannotBeStartedJustNowIsTriedAgain) {
+  Listen();
+  std::filesystem::copy_file("/bin/sleep", Path("busy"));
+  int writer = open(Path("busy").c_str(), O_WRONLY | O_CLOEXEC);
+  StartCommand({Path("busy"), "1000"});
+  Accept();
+  ASSERT_TRUE(Eventually([&] { return Log().find("it is tried again") != std::string::npos; }));
+  close(writer);
+  EXPECT_EQ(Await("started")["incarnation"], 1);
+  Send({{"t", "stop"}, {"graceSeconds", 0}});
+  EXPECT_EQ(ExitCode(), 0);
+}
+
 TEST_F(LauncherTest, PromotesTheStandbyAndStartsAnother) {
   Listen();
   Start("exec sleep 1000", {"RINGMASTER_STANDBYS=1"});
@@ -271,6 +286,28 @@ TEST_F(LauncherTest, AsksTheSidecarToDrainBeforeItPassesSigtermOn) {
   EXPECT_TRUE(Alive(worker)) << "it finishes its step first";
   Send({{"t", "finish"}});
   kill(worker, SIGKILL);  // after `left` a worker ends by itself; sleep can't
+  ExitCode();
+}
+
+// The sidecar is there again in a moment, as when SIGTERM meets its restart.
+TEST_F(LauncherTest, ASidecarThatComesBackAfterSigtermDrainsThePod) {
+  Listen();
+  Start("echo $$ > $DIR/pids; exec sleep 1000");
+  Accept();
+  const pid_t worker = Pids("pids", 1)[0];
+  close(std::exchange(connection_, -1));
+  close(std::exchange(listener_, -1));
+  unlink(Path("s").c_str());
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it has seen that
+  kill(launcher_, SIGTERM);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  Listen();
+  Accept();
+  EXPECT_EQ(Await("term")["graceSeconds"], 30);
+  std::this_thread::sleep_for(Shutdown::kSidecarReturns);
+  EXPECT_TRUE(Alive(worker)) << "it finishes its step first";
+  Send({{"t", "finish"}, {"left", true}});
+  kill(worker, SIGKILL);
   ExitCode();
 }
 

@@ -66,17 +66,25 @@ void LibrarySlots::StartWorker(int slot_index) {
     slot.closed = true;
     return;
   }
-  ++slot.incarnation;
   const TimePoint now = Clock::now();
-  const StartedProcess started = parts_.children->Start(slot_index, slot.incarnation, now);
-  if (started.pid < 0) {
-    LogError(started.error, {{"slot", std::to_string(slot_index)}});
-    slot.closed = true;
-    parts_.fail(127, started.error);
-    return;
-  }
+  const StartedProcess started = parts_.children->Start(slot_index, slot.incarnation + 1, now);
+  if (started.pid < 0) return OnFailedStart(slot_index, started);
+  ++slot.incarnation;
+  slot.retries.Started();
   slot.pid = started.pid;
   parts_.link->Send(StartedFrame(slot_index, slot.incarnation, started.pid, now));
+}
+
+void LibrarySlots::OnFailedStart(int slot_index, const StartedProcess& failed) {
+  Slot& slot = (*parts_.slots)[slot_index];
+  if (const auto delay = slot.retries.AfterFailure(failed.error_number)) {
+    slot.restart_at = Clock::now() + *delay;
+    return Log("worker not started, it is tried again",
+               {{"slot", std::to_string(slot_index)}, {"reason", failed.error}});
+  }
+  LogError(failed.error, {{"slot", std::to_string(slot_index)}});
+  slot.closed = true;
+  parts_.fail(127, failed.error);
 }
 
 void LibrarySlots::StartStandby() {

@@ -39,6 +39,7 @@ class LibrarySlots {
   void Restart(int slot_index, TimePoint began);
   bool PromoteStandby(int slot_index);
   void StartWorker(int slot_index);
+  void OnFailedStart(int slot_index, const StartedProcess& failed);
   void StartStandby();
 
   const PodParts parts_;

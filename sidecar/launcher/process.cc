@@ -106,10 +106,10 @@ StartedProcess StartProcess(const std::vector<std::string>& command,
                                                        .output = output,
                                                        .error = error,
                                                        .parent_death_signal = SIGKILL});
-  if (spawned.pid >= 0) return {spawned.pid, ""};
+  if (spawned.pid >= 0) return {spawned.pid, "", 0};
   const std::string what =
       spawned.step == "exec" ? "cannot start '" + command[0] + "'" : spawned.step;
-  return {-1, what + ": " + std::strerror(spawned.error)};
+  return {-1, what + ": " + std::strerror(spawned.error), spawned.error};
 }
 
 char StateOfProcess(pid_t pid) {

@@ -23,7 +23,8 @@ std::vector<std::string> MergeEnvironment(const std::vector<std::string>& base,
 
 struct StartedProcess {
   pid_t pid = -1;
-  std::string error;  // why not, e.g. the command does not exist
+  std::string error;     // why not, e.g. the command does not exist
+  int error_number = 0;  // the errno of that
 };
 
 // Starts `command` in a process group of its own that dies with the launcher. `family` goes into

@@ -5,10 +5,19 @@
 
 namespace ringmaster::launcher {
 
-bool Shutdown::Terminate(TimePoint now, std::chrono::milliseconds patience) {
+bool Shutdown::Terminate(TimePoint now, std::chrono::milliseconds patience, SidecarIs sidecar) {
   if (std::exchange(terminating_, true)) return false;
-  drain_until_ = now + patience;
+  patient_until_ = now + patience;
+  const bool returns = sidecar == SidecarIs::kAway;
+  drain_until_ = returns ? std::min<TimePoint>(now + kSidecarReturns, patient_until_) : now;
+  if (sidecar == SidecarIs::kThere) SidecarFound();
   return true;
+}
+
+void Shutdown::SidecarFound() {
+  if (!drain_until_) return;  // nothing ends it yet, or it was too late
+  drains_ = true;
+  drain_until_ = patient_until_;
 }
 
 bool Shutdown::Stop(TimePoint now, std::chrono::milliseconds grace) {

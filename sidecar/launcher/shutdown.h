@@ -23,9 +23,17 @@ class Shutdown {
   }
   bool finishing() const { return finishing_; }
 
-  // SIGTERM came; the sidecar has so long to drain the pod. False: it came before.
-  bool Terminate(TimePoint now, std::chrono::milliseconds patience);
+  enum class SidecarIs { kThere, kAway, kNotSeenYet };
+  // How long a sidecar whose connection has broken is waited for when SIGTERM comes.
+  static constexpr std::chrono::seconds kSidecarReturns{2};
+  // SIGTERM came; the sidecar has this `patience` to drain the pod, if it is there or comes back
+  // soon. False: it came before.
+  bool Terminate(TimePoint now, std::chrono::milliseconds patience, SidecarIs sidecar);
   bool terminating() const { return terminating_; }
+  // There is a connection to the sidecar, perhaps again.
+  void SidecarFound();
+  // SIGTERM came, and a sidecar is there to drain the pod.
+  bool drains() const { return drains_; }
   // SIGTERM came to the sidecar, maybe to it alone, and the workers leave for that reason.
   void SidecarTerminated() { sidecar_terminated_ = true; }
 
@@ -57,6 +65,8 @@ class Shutdown {
 
  private:
   bool finishing_ = false, job_finishes_ = false, terminating_ = false, sidecar_terminated_ = false;
+  bool drains_ = false;
+  TimePoint patient_until_;  // with a sidecar that drains the pod
   std::optional<TimePoint> drain_until_, kill_at_;
   std::optional<int> exit_code_;
 };

@@ -75,6 +75,10 @@ std::vector<Unfinished> Slots::TakeUnfinished(TimePoint now) {
   std::vector<Unfinished> due;
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (!TakeDue(&slots_[i].finish_by, now)) continue;
+    if (sidecar_lost_ && !AllIdle()) {
+      slots_[i].finish_by = now + kSidecarAway;
+      continue;
+    }
     due.push_back({.slot = static_cast<int>(i), .unheard = slots_[i].unheard});
   }
   return due;

@@ -12,6 +12,7 @@
 
 #include "sidecar/launcher/clock.h"
 #include "sidecar/launcher/restart_backoff.h"
+#include "sidecar/launcher/start_retries.h"
 
 namespace ringmaster::launcher {
 
@@ -25,6 +26,7 @@ struct Slot {
   uint64_t incarnation = 0;
   pid_t pid = 0;  // 0: none runs
   RestartBackoff backoff;
+  StartRetries retries;
   bool closed = false;  // nothing will run here again
   std::optional<TimePoint> restart_at;
   std::optional<TimePoint> finish_by;  // it exited 0; by then the job finishes
@@ -60,6 +62,8 @@ class Slots {
   void SidecarReads(bool everything, TimePoint now);
   // Slots whose time has come; they are not due again.
   std::vector<int> TakeRestarts(TimePoint now);
+  // While the sidecar is away and other slots are at work, nobody can know that a worker that
+  // exited 0 was wrong, so none is unfinished.
   std::vector<Unfinished> TakeUnfinished(TimePoint now);
   std::optional<TimePoint> NextWake() const;
 

@@ -39,6 +39,8 @@ class ViewProcess {
 
   // Its time to start has come; once in a view. Ask while none runs here.
   bool TakeStart(TimePoint now) { return TakeDue(&start_at_, now); }
+  // It could not be started; the next try is then.
+  void StartAgainAt(TimePoint at) { start_at_ = at; }
   // It starts now: how many times it was started before.
   int CountStart() { return starts_++; }
 

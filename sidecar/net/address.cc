@@ -31,7 +31,10 @@ tl::expected<void, std::string> ListenOn(tcp::acceptor* acceptor, const std::str
                                          const char* variable) {
   std::error_code code;
   auto ip = asio::ip::make_address(host, code);
-  if (code) return tl::unexpected("RINGMASTER_BIND is '" + host + "', an IP address is expected");
+  if (code) {
+    return tl::unexpected("RINGMASTER_BIND, or RINGMASTER_POD_IP without it, is '" + host +
+                          "', an IP address is expected");
+  }
   tcp::endpoint endpoint(ip, static_cast<unsigned short>(port));
   acceptor->open(endpoint.protocol(), code);
   if (!code) acceptor->set_option(tcp::acceptor::reuse_address(true), code);

@@ -35,7 +35,9 @@ void Launchers::Connect(int index) {
     return;
   }
   launcher.backoff = 0;
+  launcher.sidecar_seen = true;
   launcher.slots.SidecarFound(Now());
+  launcher.shutdown.SidecarFound();
   json running = json::array();
   for (const Child& child : launcher.children) {
     running.push_back({{"slot", child.slot},
@@ -345,8 +347,12 @@ void Launchers::StopAll(int index, int code, Micros grace) {
 void Launchers::Terminate(int index) {
   Launcher& launcher = parts_.pods[index]->launcher;
   if (launcher.shutdown.terminating()) return;
-  const Micros patience = launcher.stream != 0 ? kGrace * 3 / 4 : 0;
-  (void)launcher.shutdown.Terminate(Now(), std::chrono::milliseconds(patience / kMs));
+  using SidecarIs = launcher::Shutdown::SidecarIs;
+  const auto sidecar = launcher.stream != 0    ? SidecarIs::kThere
+                       : launcher.sidecar_seen ? SidecarIs::kAway
+                                               : SidecarIs::kNotSeenYet;
+  (void)launcher.shutdown.Terminate(Now(), std::chrono::milliseconds(kGrace * 3 / 4 / kMs),
+                                    sidecar);
   if (launcher.begun) Send(index, {{"t", "term"}, {"graceSeconds", kGrace / kSecond}});
   Sleep(index);
   parts_.time.After(kGrace, [this, index] { parts_.kill_pod(index, "its grace period is over"); });

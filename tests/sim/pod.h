@@ -61,7 +61,7 @@ struct Launcher {
   launcher::StandbySchedule standby;
   launcher::Shutdown shutdown;
   std::uint64_t timer = 0;
-  bool begun = false, ended = false;
+  bool begun = false, ended = false, sidecar_seen = false;
   bool ending() const { return shutdown.ending(); }
 };
 
