@@ -1,9 +1,11 @@
 #include "operator/page/observatory.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "common/fields/fields.h"
+#include "common/sync/parallel.h"
 #include "operator/api/object_key.h"
 #include "operator/page/waiting_line.h"
 
@@ -14,6 +16,8 @@ using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr char kDeleted[] = "Deleted";  // a state that only the page has
+constexpr std::size_t kLooksAtOnce = 8;
+constexpr std::chrono::milliseconds kListPatience{2000};
 
 std::int64_t NowUnixMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -37,11 +41,8 @@ Observatory::~Observatory() {
 void Observatory::Run(std::stop_token stop) {
   while (!stop.stop_requested()) {
     const auto next = Clock::now() + options_.interval;
-    const bool looks = !Idle();
-    if (looks) LookAtAll(stop);
+    if (!Idle()) LookAtAll(stop);
     sync::MutexLock lock(&mu_);
-    looks_ += looks ? 1 : 0;
-    looked_.NotifyAll();
     while (!woken_ && looked_.WaitUntil(&mu_, stop, next)) continue;
     woken_ = false;
   }
@@ -49,45 +50,80 @@ void Observatory::Run(std::stop_token stop) {
 
 bool Observatory::Idle() const {
   sync::MutexLock lock(&mu_);
-  return options_.asked_within.count() > 0 && last_asked_ + options_.asked_within < Clock::now();
+  return NobodyAsked();
+}
+
+bool Observatory::NobodyAsked() const {
+  if (options_.asked_within.count() == 0) return false;
+  return !last_asked_ || *last_asked_ + options_.asked_within < Clock::now();
 }
 
 void Observatory::SomebodyAsks() {
-  if (last_asked_ + options_.asked_within < Clock::now()) {
-    woken_ = options_.asked_within.count() > 0;
+  if (NobodyAsked()) {
+    woken_ = true;
     looked_.NotifyAll();
   }
   last_asked_ = Clock::now();
 }
 
 void Observatory::LookAtAll(const std::stop_token& stop) {
-  auto jobs = source_->Jobs();
-  Json line = jobs ? LineOf(*jobs) : Json();
-  {
-    sync::MutexLock lock(&mu_);
-    error_ = jobs ? "" : jobs.error();
-    if (!jobs) return;
-    listed_.clear();
-    for (const Json& job : *jobs) listed_[api::KeyOf(job)] = Summary(job);
-    line_ = std::move(line);
-  }
+  auto jobs = List();
+  if (!jobs) return AnnounceOthers({});
   std::map<std::string, std::string> there;
   for (const Json& job : *jobs) there[api::KeyOf(job)] = fields::TextAt(job, "/metadata/uid");
   MarkGone(there);
-  std::map<std::string, std::string> failed;
-  for (Json& job : Chosen(std::move(*jobs))) {
-    if (stop.stop_requested()) return;
-    const std::string key = api::KeyOf(job);
-    auto look = source_->Inspect(std::move(job));
-    if (!look) {
-      failed[key] = look.error();
-      continue;
-    }
-    const Json past = WantsPast(*look) ? source_->History(*look) : Json();
-    Keep(std::move(*look), past);
-  }
+  std::vector<Json> chosen = Chosen(std::move(*jobs));
+  std::set<std::string> keys;
+  for (const Json& job : chosen) keys.insert(api::KeyOf(job));
+  // A job whose pods don't answer takes seconds, in which the others are looked at.
+  std::atomic<std::size_t> next = 0;
+  sync::InParallel(std::min(kLooksAtOnce, chosen.size()), [&](std::size_t) {
+    for (std::size_t i = next++; i < chosen.size() && !stop.stop_requested(); i = next++)
+      LookAt(std::move(chosen[i]));
+  });
+  AnnounceOthers(keys);
+}
+
+std::optional<std::vector<Json>> Observatory::List() {
+  auto jobs = source_->Jobs();
+  Json line = jobs ? LineOf(*jobs) : Json();
   sync::MutexLock lock(&mu_);
-  failed_ = std::move(failed);
+  ++lists_;
+  looked_.NotifyAll();
+  error_ = jobs ? "" : jobs.error();
+  if (!jobs) return std::nullopt;
+  listed_.clear();
+  for (const Json& job : *jobs) listed_[api::KeyOf(job)] = Summary(job);
+  line_ = std::move(line);
+  return std::move(*jobs);
+}
+
+void Observatory::LookAt(Json job) {
+  const std::string key = api::KeyOf(job);
+  auto look = source_->Inspect(std::move(job));
+  if (!look) return Announce(key, look.error());
+  const Json past = WantsPast(*look) ? source_->History(*look) : Json();
+  Keep(std::move(*look), past);
+  Announce(key, "");
+}
+
+void Observatory::Announce(const std::string& key, const std::string& error) {
+  sync::MutexLock lock(&mu_);
+  if (error.empty())
+    failed_.erase(key);
+  else
+    failed_[key] = error;
+  news_[key] = ++looks_;
+  looked_.NotifyAll();
+}
+
+void Observatory::AnnounceOthers(const std::set<std::string>& looked_at) {
+  const auto was_not = [&](const auto& of_key) { return looked_at.count(of_key.first) == 0; };
+  sync::MutexLock lock(&mu_);
+  std::erase_if(failed_, was_not);
+  std::erase_if(news_, was_not);
+  news_of_others_ = ++looks_;
+  looked_.NotifyAll();
 }
 
 Json Observatory::LineOf(const std::vector<Json>& jobs) {
@@ -106,15 +142,27 @@ std::vector<Json> Observatory::Chosen(std::vector<Json> jobs) {
   return jobs;
 }
 
+bool Observatory::IsSettled(const Json& job) const {
+  const std::string key = api::KeyOf(job);
+  const auto found = jobs_.find(key);
+  const Json state = Summary(job)["state"];
+  if (state != "Succeeded" && state != "Failed") return false;
+  if (asked_.count(key) > 0 || found == jobs_.end()) return false;
+  const auto version = [](const Json& of) {
+    return fields::TextAt(of, "/metadata/resourceVersion");
+  };
+  return version(found->second.history.job()) == version(job);
+}
+
 std::vector<Json> Observatory::FirstOf(std::vector<Json> jobs) {
   std::erase_if(asked_,
                 [&](const auto& asked) REQUIRES(mu_) { return listed_.count(asked.first) == 0; });
-  if (jobs.size() <= options_.jobs) return jobs;
   std::stable_partition(jobs.begin(), jobs.end(), [&](const Json& job) REQUIRES(mu_) {
     return asked_.count(api::KeyOf(job)) > 0;
   });
   for (std::size_t i = options_.jobs; i < jobs.size(); ++i) jobs_.erase(api::KeyOf(jobs[i]));
-  jobs.resize(options_.jobs);
+  if (jobs.size() > options_.jobs) jobs.resize(options_.jobs);
+  std::erase_if(jobs, [&](const Json& job) REQUIRES(mu_) { return IsSettled(job); });
   return jobs;
 }
 
@@ -172,7 +220,12 @@ void Observatory::Keep(inspection::Inspection look, const Json& past) {
 
 Json Observatory::Jobs() {
   sync::MutexLock lock(&mu_);
+  const bool old = NobodyAsked();
   SomebodyAsks();
+  const auto deadline = Clock::now() + kListPatience;
+  for (const auto before = lists_; old && lists_ == before;) {
+    if (!looked_.WaitUntil(&mu_, {}, deadline)) break;
+  }
   Json jobs = Json::array();
   for (const auto& [key, job] : listed_) jobs.push_back(job);
   for (const auto& [key, watched] : jobs_) {
@@ -216,11 +269,15 @@ Json Observatory::Newer(const std::string& key, std::uint64_t* seen,
   const auto deadline = Clock::now() + wait;
   sync::MutexLock lock(&mu_);
   AskedFor(key);
-  while (looks_ <= *seen) {
+  const auto newest = [&]() REQUIRES(mu_) {
+    const auto news = news_.find(key);
+    return news == news_.end() ? news_of_others_ : news->second;
+  };
+  while (newest() <= *seen) {
     if (!looked_.WaitUntil(&mu_, {}, deadline)) break;
   }
-  if (looks_ <= *seen) return nullptr;
-  *seen = looks_;
+  if (newest() <= *seen) return nullptr;
+  *seen = newest();
   const auto failed = failed_.find(key);
   const std::string& error = error_.empty() && failed != failed_.end() ? failed->second : error_;
   if (const auto found = jobs_.find(key); found != jobs_.end())
@@ -228,8 +285,10 @@ Json Observatory::Newer(const std::string& key, std::uint64_t* seen,
             {"job", NowOf(found->second)},
             {"sample", found->second.history.newest()}};
   const auto listed = listed_.find(key);
-  if (listed == listed_.end() || error.empty()) return nullptr;
-  return {{"error", error}, {"job", listed->second}};
+  if (listed != listed_.end()) {
+    return error.empty() ? Json() : Json{{"error", error}, {"job", listed->second}};
+  }
+  return {{"error", error.empty() ? "no job '" + key + "' is there" : error}};
 }
 
 }  // namespace ringmaster::page

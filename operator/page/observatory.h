@@ -8,8 +8,11 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "common/sync/mutex.h"
 #include "operator/page/job_history.h"
@@ -39,15 +42,16 @@ class Observatory {
   void RequestStop() { thread_.request_stop(); }
 
   // {"since": unix ms of the first observation, "error": why the newest one failed, or "",
-  //  "jobs": as Summary(), "line": WaitingLine()}
+  //  "jobs": as Summary(), "line": WaitingLine()}. After a time without requests it waits for a new
+  // list, for a few seconds at most: the kept one may be old.
   Json Jobs();
   // {"job": JobHistory::Now(), "samples": [..], "past": how many of these are from a sidecar's
   // history before the first observation}. `key` is "namespace/name". Null if there is no such job.
   // A job that was not observed yet has no samples, and is observed from now on.
   Json Job(const std::string& key);
-  // Waits for an observation newer than `seen`, and sets that. {"error", "job", "sample"}, without
-  // the sample if the job could never be observed; null if none came in time, or if there is no
-  // such job.
+  // Waits for an observation of the job newer than `seen`, and sets that. {"error", "job",
+  // "sample"}, without the sample if the job could never be observed, and without the job if there
+  // is none; null if nothing new came in time.
   Json Newer(const std::string& key, std::uint64_t* seen, std::chrono::milliseconds wait);
   // The job's namespace, name and uid, in an object's places; null if there is no such job.
   Json Metadata(const std::string& key);
@@ -63,6 +67,13 @@ class Observatory {
 
   void Run(std::stop_token stop);
   void LookAtAll(const std::stop_token& stop);
+  // Lists them; nullopt: they could not be listed.
+  std::optional<std::vector<Json>> List();
+  void LookAt(Json job);
+  // What is kept of the job, or why it can't be observed, is new.
+  void Announce(const std::string& key, const std::string& error);
+  // An observation of all jobs is over: what it has not looked at is new as well.
+  void AnnounceOthers(const std::set<std::string>& looked_at);
   Json LineOf(const std::vector<Json>& jobs);
   // The jobs that this observation covers.
   std::vector<Json> Chosen(std::vector<Json> jobs);
@@ -75,7 +86,10 @@ class Observatory {
   std::vector<Json> FirstOf(std::vector<Json> jobs) REQUIRES(mu_);
   void AskedFor(const std::string& key) REQUIRES(mu_);
   void SomebodyAsks() REQUIRES(mu_);
+  // A job that has ended changes no more, so one look is enough.
+  bool IsSettled(const Json& job) const REQUIRES(mu_);
   bool Idle() const;
+  bool NobodyAsked() const REQUIRES(mu_);
   static Json NowOf(const Watched& watched);
 
   const std::shared_ptr<Source> source_;
@@ -84,8 +98,12 @@ class Observatory {
 
   mutable sync::Mutex mu_;
   mutable sync::StoppableCondVar looked_;
-  std::uint64_t looks_ GUARDED_BY(mu_) = 0;
-  std::chrono::steady_clock::time_point last_asked_ GUARDED_BY(mu_);
+  std::uint64_t looks_ GUARDED_BY(mu_) = 0;  // at single jobs, and at all
+  std::uint64_t lists_ GUARDED_BY(mu_) = 0;
+  // The newest look at each job of the last observation of all, and that at what was not in it.
+  std::map<std::string, std::uint64_t> news_ GUARDED_BY(mu_);
+  std::uint64_t news_of_others_ GUARDED_BY(mu_) = 0;
+  std::optional<std::chrono::steady_clock::time_point> last_asked_ GUARDED_BY(mu_);
   bool woken_ GUARDED_BY(mu_) = false;  // the next observation is due now
   std::string error_ GUARDED_BY(mu_);
   // By namespace/name.

@@ -112,6 +112,7 @@ function follow(key) {
     const seen = JSON.parse(event.data);
     if (page.stream !== stream) return;
     sayWhyNot(seen.error);
+    if (!seen.job) return;  // there is none
     if (seen.job.uid !== page.job.uid) {  // it was deleted, and made again under its name
       show(key);
       return;
@@ -122,11 +123,21 @@ function follow(key) {
   };
   stream.onerror = () => {
     if (page.stream !== stream) return;
-    $("connection").textContent = "not connected: what serves this page has ended, or is away";
+    $("connection").textContent = "not connected: what serves this page has ended, is away, or serves too many others";
     // The browser tries again by itself, but not where it was refused: then nothing follows this job any more.
     if (stream.readyState === EventSource.CLOSED) setTimeout(() => { if (page.stream === stream) follow(key); }, 3000);
   };
 }
+
+// A page that nobody sees takes none of the few streams that are served at a time; seen again, it begins anew.
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState === "hidden") {
+    if (page.stream) page.stream.close();
+    page.stream = null;
+  } else if (page.key && !page.stream) {
+    show(page.key);
+  }
+});
 
 function addSample(sample) {
   const last = page.samples[page.samples.length - 1];
