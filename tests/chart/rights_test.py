@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from conftest import CHART, ROOT, helm_template, is_hook, of_kind, render
+from conftest import CHART, ROOT, helm_template, is_hook, of_kind, only, render
 
 
 def rules(objects, hooks=False):
@@ -87,6 +87,15 @@ def test_with_one_namespace_there_is_nothing_cluster_wide_but_reading_nodes_and_
     assert not [key for key in rules(render(**alone)) if key[0] == "cluster"]
     objects, error = helm_template(dict(alone, jobs={"gangAdmission": True}))
     assert objects is None and "jobs.gangAdmission is true, must be false while rbac.nodes" in error
+    objects, error = helm_template(dict(alone, nodes={"trustNodeDeletion": True}))
+    assert objects is None and "nodes.trustNodeDeletion is true, must be false while rbac.nodes" in error
+
+
+def test_a_namespace_may_have_a_name_that_yaml_takes_for_a_number_or_a_truth():
+    objects = render(watchNamespaces=["1234", "true"], priorityClassName="1000")
+    namespaces = {o["metadata"].get("namespace") for o in objects if o["kind"] in ("Role", "RoleBinding")}
+    assert {"1234", "true"} <= namespaces and all(isinstance(namespace, str) for namespace in namespaces)
+    assert only(objects, "Deployment")["spec"]["template"]["spec"]["priorityClassName"] == "1000"
 
 
 @pytest.mark.parametrize("hooks", [False, True])

@@ -23,7 +23,7 @@
 
 {{- define "ringmaster.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "ringmaster.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: operator
 {{- end -}}
 
