@@ -1,7 +1,9 @@
 #include "collectives/process_manager/pmi1.h"
 
+#include <dlfcn.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,9 +11,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "common/hex/hex.h"
+#include "common/sync/mutex.h"
 
 namespace ringmaster::process_manager {
 namespace {
@@ -33,10 +37,52 @@ Fields FieldsOf(std::string_view line) {
   return fields;
 }
 
+// Sockets on which a question was not answered. A process has one until it ends, and a late answer
+// would be taken for that of the next question.
+class OutOfStep {
+ public:
+  static void Add(int socket) {
+    sync::MutexLock lock(&mu_);
+    inodes_.insert(InodeOf(socket));
+  }
+  static bool Has(int socket) {
+    sync::MutexLock lock(&mu_);
+    return inodes_.count(InodeOf(socket)) > 0;
+  }
+
+ private:
+  static ino_t InodeOf(int socket) {
+    struct stat about = {};
+    return fstat(socket, &about) == 0 ? about.st_ino : 0;
+  }
+  static inline sync::Mutex mu_;
+  static inline std::set<ino_t> inodes_ GUARDED_BY(mu_);
+};
+
+// The script calls an MPI by itself, or has called one: it speaks with the launcher over the same
+// socket, and its MPI_Finalize takes the process's one leave. It may have been loaded where our
+// symbols don't reach, as mpi4py does it.
+bool AnMpiHasBegun() {
+  for (const char* name :
+       {"libmpich.so.12", "libmpi.so.12"}) {  // MPICH; all of its ABI, Intel's too
+    void* const library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+    if (library == nullptr) continue;
+    const auto initialized = reinterpret_cast<int (*)(int*)>(dlsym(library, "MPI_Initialized"));
+    int begun = 0;
+    const bool told = initialized != nullptr && initialized(&begun) == 0;
+    dlclose(library);
+    if (told && begun != 0) return true;
+  }
+  return false;
+}
+
 // Sends lines to the launcher and reads its answers, one at a time.
 class Line {
  public:
   explicit Line(int socket) : socket_(socket) {}
+  ~Line() {
+    if (broken_) OutOfStep::Add(socket_);
+  }
 
   // Each answer belongs to the question before it. After a question that was not answered, no more
   // can be asked.
@@ -104,7 +150,7 @@ class Pmi1 : public ProcessManager {
   // Hydra takes a process for failed that has sent `init` and ends without `finalize`.
   ~Pmi1() override {
     Fields answer;
-    if (begun_ && !line_.broken())
+    if (begun_ && !line_.broken() && !AnMpiHasBegun())
       (void)line_.Ask("cmd=finalize", Clock::now() + kPatience, &answer);
   }
 
@@ -159,6 +205,11 @@ class Pmi1 : public ProcessManager {
 }  // namespace
 
 Status OpenPmi1(const Launch& launch, std::unique_ptr<ProcessManager>* out) {
+  if (OutOfStep::Has(launch.socket)) {
+    return {RM_ERR_UNAVAILABLE,
+            "the launcher of this process (PMI) has left a question of an earlier init without an "
+            "answer, so nothing can be asked of it any more: start the processes again"};
+  }
   auto pmi = std::make_unique<Pmi1>(launch.socket, launch.rank, launch.size);
   if (Status s = pmi->Begin(); !s.ok()) return s;
   *out = std::move(pmi);

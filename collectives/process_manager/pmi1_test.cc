@@ -159,6 +159,20 @@ TEST(Pmi1Test, WhoWaitsForOthersWaitsUntilTheDeadline) {
   EXPECT_THAT(status.message(), HasSubstr("the other processes have not called init"));
 }
 
+// Else the late answer of the first init would be taken for that of the second.
+TEST(Pmi1Test, AfterAQuestionWithoutAnswerNothingIsAskedAgain) {
+  Launcher launcher(2);
+  const Launch launch = launcher.Start(0);
+  std::unique_ptr<ProcessManager> manager;
+  ASSERT_TRUE(Open(launch, &manager).ok());
+  std::vector<std::string> said;
+  EXPECT_EQ(manager->Exchange("worker", "a", Clock::now(), &said).code(), RM_ERR_TIMEOUT);
+  manager.reset();
+  const Status again = Open(launch, &manager);
+  EXPECT_EQ(again.code(), RM_ERR_UNAVAILABLE);
+  EXPECT_THAT(again.message(), HasSubstr("left a question of an earlier init without an answer"));
+}
+
 TEST(Pmi1Test, ALauncherThatRefusesOrGoesIsSaid) {
   for (const auto& [answer, what] : std::map<std::string, std::string>{
            {"cmd=put_result rc=-1 msg=no_room", "'cmd=put' failed: no_room"},

@@ -20,6 +20,9 @@ constexpr std::chrono::seconds kRanksEnd{10};
 // mostly. A kubelet that shuts its node down tells the pods alone.
 constexpr std::chrono::seconds kOperatorSpeaks{1};
 
+// The job is over, and only the pods know it: so long they stay for an operator that is away.
+constexpr std::chrono::seconds kOperatorComesBack{20};
+
 }  // namespace
 
 Departure::Departure(std::string pod_uid, std::chrono::seconds grace, AgentClock clock,
@@ -76,6 +79,7 @@ void Departure::OperatorConnected(bool connected) {
   if (connected && !operator_connected_ && operator_awaited_until_)
     operator_awaited_until_ = clock_.now() + kOperatorSpeaks;
   operator_connected_ = connected;
+  operator_was_connected_ = operator_was_connected_ || connected;
 }
 
 bool Departure::EverybodyLeaves() const {
@@ -161,15 +165,22 @@ void Departure::Terminate() {
   CheckTermination();
 }
 
+// If all who know it are gone, a pod that was taken for lost, and comes back, makes the operator
+// take the job for one that still trains.
+bool Departure::OperatorHasToHear() const {
+  return finishing() && operator_was_connected_ && !operator_connected_ &&
+         clock_.now() - *finishing_since_ < kOperatorComesBack;
+}
+
 void Departure::CheckTermination() {
   if (!terminating()) return;
   const membership::Member& member = membership_->member();
   // A pod that has left by plan goes on until the quorum record knows the view that dropped it:
   // others may not have heard, and nobody else would tell them.
-  const bool needed = member.role() == membership::Role::kLeft && !member.done();
+  const bool left = member.role() == membership::Role::kLeft && !member.done();
   const Termination::Steps steps =
       termination_.Next(clock_.now(), {.workers_live = workers_->processes().AnyLiving(),
-                                       .needed = needed,
+                                       .needed = left || OperatorHasToHear(),
                                        .finishing_since = finishing_since_});
   if (steps.stop_launcher) workers_->launcher().Stop(1, "the grace period ends");
   if (steps.end) membership_->End();

@@ -1,18 +1,32 @@
 #include "sidecar/app/launcher_peer.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 namespace ringmaster::app {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kWholePod = std::numeric_limits<int>::max();  // after the kills
+
+json KillFrame(const WorkerProcess& worker, bool by_us, const std::string& reason) {
+  return {{"t", "kill"},
+          {"slot", worker.slot()},
+          {"incarnation", worker.identity.incarnation()},
+          {"byUs", by_us},
+          {"reason", reason}};
+}
+
+}  // namespace
 
 void LauncherPeer::Connected(uint64_t connection) {
   connection_ = connection;
   seen_ = true;
   lost_at_.reset();
   if (end_) SendFinish();
-  for (const auto& [slot, incarnation] : std::exchange(fenced_, {})) {
-    SendKillFenced(slot, incarnation);
-  }
+  for (const auto& [slot, frame] : std::exchange(kept_, {})) send_(connection_, json::parse(frame));
 }
 
 void LauncherPeer::Closed(SteadyTime now) {
@@ -31,31 +45,18 @@ void LauncherPeer::SendFinish() const {
         {{"t", "finish"}, {"left", end_ != End::kOfJob}, {"terminated", end_ == End::kTerminated}});
 }
 
-void LauncherPeer::Kill(const WorkerProcess& worker, const std::string& reason) const {
-  if (!connected()) return;
-  send_(connection_, {{"t", "kill"},
-                      {"slot", worker.slot()},
-                      {"incarnation", worker.identity.incarnation()},
-                      {"byUs", false},
-                      {"reason", reason}});
+void LauncherPeer::SendOrKeep(const json& frame) {
+  if (connected()) return send_(connection_, frame);
+  kept_[frame.value("slot", kWholePod)] = frame.dump();
 }
 
+void LauncherPeer::Kill(const WorkerProcess& worker, const std::string& reason) {
+  SendOrKeep(KillFrame(worker, false, reason));
+}
+
+// Nobody failed: the launcher counts no failure for it.
 void LauncherPeer::KillFenced(const WorkerProcess& worker) {
-  const uint64_t incarnation = worker.identity.incarnation();
-  if (connected()) {
-    SendKillFenced(worker.slot(), incarnation);
-  } else {
-    fenced_[worker.slot()] = incarnation;
-  }
-}
-
-void LauncherPeer::SendKillFenced(int slot, uint64_t incarnation) const {
-  // Nobody failed: the launcher counts no failure for it.
-  send_(connection_, {{"t", "kill"},
-                      {"slot", slot},
-                      {"incarnation", incarnation},
-                      {"byUs", true},
-                      {"reason", "fenced: this sidecar did not answer it for long"}});
+  SendOrKeep(KillFrame(worker, true, "fenced: this sidecar did not answer it for long"));
 }
 
 void LauncherPeer::Look(const WorkerProcess& worker) const {
@@ -66,10 +67,9 @@ void LauncherPeer::Look(const WorkerProcess& worker) const {
                       {"pid", worker.identity.pid_at_launcher()}});
 }
 
-void LauncherPeer::Stop(int grace_seconds, const std::string& reason) const {
-  if (!connected()) return;
-  send_(connection_,
-        {{"t", "stop"}, {"graceSeconds", grace_seconds}, {"reason", reason}, {"terminated", true}});
+void LauncherPeer::Stop(int grace_seconds, const std::string& reason) {
+  SendOrKeep(
+      {{"t", "stop"}, {"graceSeconds", grace_seconds}, {"reason", reason}, {"terminated", true}});
 }
 
 }  // namespace ringmaster::app

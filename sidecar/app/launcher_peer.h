@@ -36,29 +36,31 @@ class LauncherPeer {
   // the launcher may have got none.
   enum class End { kOfJob, kLeft, kTerminated };
   void Finish(End end);
-  void Kill(const WorkerProcess& worker, const std::string& reason) const;
+  // A launcher that is away (this sidecar may have started a moment ago) hears of this and of the
+  // next two when it comes back.
+  void Kill(const WorkerProcess& worker, const std::string& reason);
   // Kills a worker that its fence has stopped: it asks to be let in though it had built the newest
   // view. The others may wait for its rank; a new process joins, where this one could only be
-  // waited for. A launcher that is away (this sidecar may have started a moment ago) hears of it
-  // when it comes back.
+  // waited for.
   void KillFenced(const WorkerProcess& worker);
+  // The grace period after SIGTERM ends.
+  void Stop(int grace_seconds, const std::string& reason);
   // Answered by a `state` frame.
   void Look(const WorkerProcess& worker) const;
-  // The grace period after SIGTERM ends.
-  void Stop(int grace_seconds, const std::string& reason) const;
 
  private:
   void SendFinish() const;
-  void SendKillFenced(int slot, uint64_t incarnation) const;
+  void SendOrKeep(const nlohmann::json& frame);
 
   const SendFrame send_;
   uint64_t connection_ = 0;  // 0: none
   bool seen_ = false;
   std::optional<SteadyTime> lost_at_;
   std::optional<End> end_;
-  // Slots whose worker is to be killed as soon as a launcher connects, and its incarnation. A
-  // worker that connects again and again meanwhile stands here once.
-  std::map<int, uint64_t> fenced_;
+  // What a launcher is told as soon as it connects, by slot: whose worker is to be killed. A worker
+  // that connects again and again meanwhile stands here once. Behind the last slot: that all are to
+  // stop.
+  std::map<int, std::string> kept_;
 };
 
 }  // namespace ringmaster::app

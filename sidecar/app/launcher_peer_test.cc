@@ -12,7 +12,6 @@ TEST(LauncherPeerTest, ALauncherThatConnectsLaterHearsThatTheJobFinishes) {
   std::vector<nlohmann::json> sent;
   LauncherPeer launcher([&](uint64_t, const nlohmann::json& frame) { sent.push_back(frame); });
   launcher.Finish(LauncherPeer::End::kOfJob);
-  launcher.Kill(WorkerProcess(0, 1), "silent");
   EXPECT_TRUE(sent.empty()) << "no launcher is connected";
   launcher.Connected(7);
   ASSERT_EQ(sent.size(), 1u);
@@ -37,6 +36,21 @@ TEST(LauncherPeerTest, ALauncherThatConnectsLaterHearsWhichWorkersAreFenced) {
   launcher.Closed(SteadyTime());
   launcher.Connected(8);
   EXPECT_EQ(sent.size(), 1u) << "it has heard that";
+}
+
+TEST(LauncherPeerTest, ALauncherThatConnectsLaterHearsWhatItMissed) {
+  std::vector<nlohmann::json> sent;
+  LauncherPeer launcher([&](uint64_t, const nlohmann::json& frame) { sent.push_back(frame); });
+  launcher.Stop(5, "the grace period ends");
+  launcher.Kill(WorkerProcess(0, 1), "silent");
+  EXPECT_TRUE(sent.empty()) << "no launcher is connected";
+  launcher.Connected(7);
+  ASSERT_EQ(sent.size(), 2u);
+  EXPECT_EQ(sent[0]["t"], "kill");
+  EXPECT_EQ(sent[0]["incarnation"], 1);
+  EXPECT_EQ(sent[0]["byUs"], false);
+  EXPECT_EQ(sent[1]["t"], "stop");
+  EXPECT_EQ(sent[1]["graceSeconds"], 5);
 }
 
 TEST(LauncherPeerTest, ItIsLostFromWhenItsConnectionClosesUntilTheNext) {

@@ -19,7 +19,7 @@ class Termination {
  public:
   struct Situation {
     bool workers_live = false;
-    bool needed = false;  // others may still ask for the view that dropped this pod
+    bool needed = false;                        // others may still ask, or have to hear
     std::optional<SteadyTime> finishing_since;  // the job's end
   };
   struct Steps {

@@ -17,6 +17,13 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenSweeps{20};
 
+// It has not been reaped yet.
+bool HasEnded(pid_t pid) {
+  siginfo_t info{};
+  const auto id = static_cast<id_t>(pid);
+  return waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
+}
+
 int64_t InitialRank(const Options& options, int slot) {
   return int64_t{options.replica_index} * options.slots + slot;
 }
@@ -64,7 +71,7 @@ std::string Children::Label(int slot) const {
 
 pid_t Children::PromoteStandby(int slot, uint64_t incarnation, TimePoint now) {
   for (auto& [pid, child] : children_) {
-    if (!child.standby() || child.stopped) continue;
+    if (!child.standby() || child.stopped || HasEnded(pid)) continue;
     child.slot = slot;
     child.standby_incarnation = std::exchange(child.incarnation, incarnation);
     child.began = now;
@@ -150,7 +157,12 @@ void Children::SweepStrays(TimePoint now) {
     workers.insert(pid);
     families.insert(child.family);
   }
-  if (KillStrays(workers, families) > 0) sweep_at_ = now + kBetweenSweeps;
+  // With one slot what nobody is known to have started is left of the worker before.
+  const bool of_others = options_->slots == 1 || children_.empty();
+  const int killed = KillStrays(workers, families, of_others);
+  if (killed == 0) return;
+  Log("killed processes that a worker had left behind", {{"count", std::to_string(killed)}});
+  sweep_at_ = now + kBetweenSweeps;
 }
 
 nlohmann::json Children::Running() const {

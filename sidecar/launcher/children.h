@@ -48,7 +48,8 @@ class Children {
   // `slot` -1: a standby. `own`: NAME=value, replaces what the worker would find else.
   StartedProcess Start(int slot, uint64_t incarnation, TimePoint now,
                        const std::vector<std::string>& own = {});
-  // A standby that no signal has stopped gets this slot; its process id, or 0 where there is none.
+  // A standby that lives, and that no signal has stopped, gets this slot; its process id, or 0
+  // where there is none.
   pid_t PromoteStandby(int slot, uint64_t incarnation, TimePoint now);
   // The next child that a signal has stopped, or that goes on since, as it stands now.
   std::optional<Child> NextHalt();

@@ -266,6 +266,55 @@ TEST_F(LauncherTest, KillsTheChildrenOfADeadWorkerButNotThoseOfOthers) {
   EXPECT_FALSE(Alive(other));
 }
 
+// A cache or an agent, say, with an environment of its own: it is none of the other slot's.
+TEST_F(LauncherTest, ADaemonOfALivingWorkerOutlivesAnotherWorker) {
+  Listen();
+  Start(
+      R"([ $RINGMASTER_SLOT = 0 ] && (setsid env -i sh -c 'echo $$ > '$DIR/daemon'; exec sleep 1000' &))" +
+          std::string("\necho $$ > $DIR/worker.$RINGMASTER_SLOT; sleep 0.1; exec sleep 1000"),
+      {"RINGMASTER_SLOTS=2"});
+  Accept();
+  const pid_t daemon = Pids("daemon", 1)[0], second = Pids("worker.1", 1)[0];
+  ASSERT_TRUE(Eventually([&] {
+    std::ifstream stat("/proc/" + std::to_string(daemon) + "/stat");
+    std::string pid, name, state, parent;
+    stat >> pid >> name >> state >> parent;
+    return parent == std::to_string(launcher_);
+  }));
+  kill(second, SIGKILL);
+  EXPECT_EQ(Await("exited")["slot"], 1);
+  EXPECT_EQ(Await("started")["incarnation"], 2);
+  EXPECT_TRUE(Alive(daemon));
+  Send({{"t", "stop"}, {"graceSeconds", 0}});
+  EXPECT_EQ(ExitCode(), 0);
+  EXPECT_FALSE(Alive(daemon)) << "all end with the launcher";
+}
+
+TEST_F(LauncherTest, SeesExitsThoughWhoeverStartedItIgnoresThem) {
+  Listen();
+  const auto before = signal(SIGCHLD, SIG_IGN);
+  Start("exit 3");
+  signal(SIGCHLD, before);
+  EXPECT_EQ(ExitCode(), 3);
+}
+
+// Both are gone before the launcher comes to it, as where it gets no time.
+TEST_F(LauncherTest, AStandbyThatHasEndedTakesNobodysPlace) {
+  Listen();
+  Start("echo $$ > $DIR/pid.$RINGMASTER_STANDBY; exec sleep 1000", {"RINGMASTER_STANDBYS=1"});
+  Accept();
+  const pid_t worker = Pids("pid.0", 1)[0], standby = Pids("pid.1", 1)[0];
+  kill(launcher_, SIGSTOP);
+  kill(worker, SIGKILL);
+  kill(standby, SIGTERM);
+  ASSERT_TRUE(Eventually([&] { return !Alive(worker) && !Alive(standby); }));
+  kill(launcher_, SIGCONT);
+  EXPECT_EQ(Await("exited")["slot"], 0);
+  EXPECT_EQ(AwaitOneOf({"promoted", "started"})["t"], "started");
+  Send({{"t", "stop"}, {"graceSeconds", 0}});
+  EXPECT_EQ(ExitCode(), 0);
+}
+
 TEST_F(LauncherTest, LeavesNobodyBehindWhenTerminatedWithoutASidecar) {
   Start(kWithLoaders);
   std::vector<pid_t> kids = Pids("kids", 3);

@@ -67,6 +67,7 @@ int KillTree(const ChildrenByParent& children, pid_t root) {
   return static_cast<int>(found.size());
 }
 
+// 0: it can't be told.
 int FamilyOf(pid_t pid) {
   std::string environment = ReadAll("/proc/" + std::to_string(pid) + "/environ");
   const std::string key = std::string(kFamilyVariable) + "=";
@@ -118,12 +119,14 @@ char StateOfProcess(pid_t pid) {
   return state;
 }
 
-int KillStrays(const std::set<pid_t>& workers, const std::set<int>& families) {
+int KillStrays(const std::set<pid_t>& workers, const std::set<int>& families, bool unmarked) {
   int killed = 0;
   ChildrenByParent children = ReadChildren();
   auto [first, last] = children.equal_range(getpid());
   for (auto it = first; it != last; ++it) {
-    if (workers.count(it->second) > 0 || families.count(FamilyOf(it->second)) > 0) continue;
+    if (workers.count(it->second) > 0) continue;
+    const int family = FamilyOf(it->second);
+    if (family == 0 ? !unmarked : families.count(family) > 0) continue;
     killed += KillTree(children, it->second);
   }
   return killed;
@@ -132,7 +135,7 @@ int KillStrays(const std::set<pid_t>& workers, const std::set<int>& families) {
 void KillEverything() {
   const auto deadline = Clock::now() + std::chrono::seconds(2);
   while (Clock::now() < deadline) {
-    KillStrays({}, {});
+    KillStrays({}, {}, true);
     pid_t pid;
     while ((pid = waitpid(-1, nullptr, WNOHANG)) > 0) {
     }

@@ -40,9 +40,10 @@ StartedProcess StartProcess(const std::vector<std::string>& command,
 char StateOfProcess(pid_t pid);
 
 // SIGKILLs the descendants of this process that belong to no living worker: neither below one of
-// `workers` nor of one of `families`. Returns how many it found; until a later call finds none,
-// some may still be dying or have forked.
-int KillStrays(const std::set<pid_t>& workers, const std::set<int>& families);
+// `workers` nor of one of `families`. Of some it can't be told who started them (a daemon with an
+// environment of its own, one that may not be looked at): `unmarked` says whether they go, too.
+// Returns how many it found; until a later call finds none, some may still be dying or have forked.
+int KillStrays(const std::set<pid_t>& workers, const std::set<int>& families, bool unmarked);
 
 // SIGKILLs every descendant and reaps until none is left, or for two seconds.
 void KillEverything();

@@ -26,6 +26,9 @@ bool Signals::Open() {
   for (int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, kParentDied}) sigaddset(&set, signal);
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  // Ignored, as whoever started us may have it, it has the kernel reap our children: none would be
+  // seen to end.
+  signal(SIGCHLD, SIG_DFL);
   fd_ = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
   return fd_ >= 0 && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 &&
          prctl(PR_SET_PDEATHSIG, kParentDied) == 0;

@@ -161,6 +161,33 @@ def test_a_script_may_call_mpi_beside_it(first, tmp_path):
     assert sorted(re.findall(r"both \d \d", done.stdout)) == ["both 0 0", "both 1 1"]
 
 
+WITH_MPICH = """
+import ctypes, os, torch
+import horovod.torch as hvd
+mpi = ctypes.CDLL("libmpich.so.12", mode=os.RTLD_LOCAL)
+begins = {"MPI": lambda: mpi.MPI_Init(None, None), "ours": hvd.init}
+ends = {"MPI": mpi.MPI_Finalize, "ours": hvd.shutdown}
+for one in BEGINS:
+    begins[one]()
+assert hvd.allreduce(torch.ones(1000) * hvd.rank(), op=hvd.Sum)[0].item() == 1
+rank = hvd.rank()
+for one in ENDS:
+    ends[one]()
+os.write(1, b"both %d\\n" % rank)
+"""
+
+
+@pytest.mark.parametrize("begins", [("MPI", "ours"), ("ours", "MPI")])
+@pytest.mark.parametrize("ends", [("MPI", "ours"), ("ours", "MPI")])
+def test_a_script_may_call_mpich_beside_it(begins, ends, tmp_path):
+    """Both speak with one launcher over one socket, and a process takes leave of it once."""
+    need("mpiexec.hydra")
+    script = WITH_MPICH.replace("BEGINS", repr(begins)).replace("ENDS", repr(ends))
+    done = start(["mpiexec.hydra", *LAUNCHERS["mpiexec.hydra"], "2"], script, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(re.findall(r"both \d", done.stdout)) == ["both 0", "both 1"]
+
+
 # MPICH's launcher speaks IPv4 alone, so the machines have such addresses in any case.
 @pytest.mark.parametrize("family", [4, 6])
 def test_ranks_of_two_machines_find_each_other(family, tmp_path):

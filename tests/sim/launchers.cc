@@ -28,8 +28,10 @@ void Launchers::Connect(int index) {
   SimPod& pod = *parts_.pods[index];
   Launcher& launcher = pod.launcher;
   if (pod.gone || launcher.ended || launcher.stream != 0) return;
-  if (pod.machine_until > parts_.time.now() ||
-      (launcher.stream = parts_.links.Open(index, nullptr)) == 0) {
+  // It stands still as well, so it does not try in vain, and ever more seldom.
+  if (pod.machine_until > parts_.time.now())
+    return parts_.time.After(kFirstBackoff, [this, index] { Connect(index); });
+  if ((launcher.stream = parts_.links.Open(index, nullptr)) == 0) {
     launcher.backoff = std::clamp(launcher.backoff * 2, kFirstBackoff, kLastBackoff);
     parts_.time.After(launcher.backoff, [this, index] { Connect(index); });
     return;
