@@ -28,21 +28,9 @@ bool WorkerNotifier::Settle() { return !std::exchange(settled_, true); }
 void WorkerNotifier::Welcome(WorkerProcess* worker, const WorkerBarrier& asked) {
   if (!settled_ && !worker->connection.says_standby() && worker->views.installed() == 0)
     return;  // bootstrap or joining: not known yet
-  worker->connection.Welcomed();
+  SendWelcome(worker);
   worker->stage.BeginsJob(!worker->standby() && view_.view() == nullptr &&
                           !options_.without.Has(GlueClause::kBegunWithout));
-  send_(worker->connection.id(),
-        worker_link::ToFrame(worker_link::Welcome{.job = options_.job,
-                                                  .pod = options_.pod,
-                                                  .slot = std::max(worker->slot(), 0),
-                                                  .incarnation = worker->identity.incarnation(),
-                                                  .state = StateOf(*worker),
-                                                  .epoch = view_.epoch(),
-                                                  .place = PlaceOf(*worker),
-                                                  .rests = true,
-                                                  .ping_ms = options_.ping.count(),
-                                                  .fence_ms = options_.fence.count(),
-                                                  .ring_key = options_.ring_key}));
   if (worker->connection.says_standby() && !worker->standby()) SendPromoted(*worker);
   if (worker->standby()) return;
   if (left_) return SendLeft(worker, left_->epoch, left_->reason);
@@ -52,6 +40,23 @@ void WorkerNotifier::Welcome(WorkerProcess* worker, const WorkerBarrier& asked) 
   if (view_.view() != nullptr) SendView(worker);
   if (asked.stopping() != 0) SendStop(worker, asked.stopping());
   if (asked.armed() != 0 && view_.Lists(*worker)) SendArm(*worker, asked.armed());
+}
+
+void WorkerNotifier::SendWelcome(WorkerProcess* worker) {
+  const std::string state = StateOf(*worker);
+  worker->connection.Welcomed(/*as_joiner=*/state == "joining");
+  send_(worker->connection.id(),
+        worker_link::ToFrame(worker_link::Welcome{.job = options_.job,
+                                                  .pod = options_.pod,
+                                                  .slot = std::max(worker->slot(), 0),
+                                                  .incarnation = worker->identity.incarnation(),
+                                                  .state = state,
+                                                  .epoch = view_.epoch(),
+                                                  .place = PlaceOf(*worker),
+                                                  .rests = true,
+                                                  .ping_ms = options_.ping.count(),
+                                                  .fence_ms = options_.fence.count(),
+                                                  .ring_key = options_.ring_key}));
 }
 
 const char* WorkerNotifier::StateOf(const WorkerProcess& worker) const {
@@ -92,6 +97,11 @@ void WorkerNotifier::SendView(WorkerProcess* worker) {
   // A joiner that the view does not list goes on waiting; it has nothing to hear. One that was to
   // begin the job hears that the job has begun without it.
   if (self < 0 && worker->views.sent() == 0 && !worker->stage.begins()) return;
+  // It was welcomed when this sidecar, whose file was lost, knew of no view.
+  if (self >= 0 && worker->views.sent() != 0 && !worker->connection.told_it_joins() &&
+      ComesAnew(*worker)) {
+    SendWelcome(worker);
+  }
   if (worker->views.stopped() < view.parent) SendStop(worker, view.parent);
   json donors = json::array();
   for (size_t rank = 0; rank < view.ranks.size(); ++rank) {

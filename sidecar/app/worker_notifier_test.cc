@@ -73,6 +73,21 @@ TEST_F(WorkerNotifierTest, TheRingsKeyIsInTheWelcomeAndNowhereElse) {
   EXPECT_FALSE(sent_[0].contains("ringKey")) << "a job without a key says nothing of one";
 }
 
+// It has missed the view that went on without it, and its sidecar has lost its file.
+TEST_F(WorkerNotifierTest, WhoComesIntoAViewAnewHearsSoThoughItWasWelcomedBeforeThatWasKnown) {
+  notifier_.Settle();
+  worker_.views.Reconnected(/*epoch=*/MakeEpoch(1, 1), /*given=*/0);
+  notifier_.Welcome(&worker_, asked_);
+  EXPECT_EQ(sent_.at(0)["state"], "bootstrap");
+  membership::View view = *ViewOf(MakeEpoch(1, 3), 1);
+  view.ranks[0].joined = true;
+  notifier_.Install(std::make_shared<const membership::View>(view));
+  sent_.clear();
+  notifier_.SendView(&worker_);
+  ASSERT_EQ(Types(), (Frames{"welcome", "stop", "view"}));
+  EXPECT_EQ(sent_[0]["state"], "joining");
+}
+
 TEST_F(WorkerNotifierTest, AMemberHearsItsViewAndWhatIsAsked) {
   notifier_.Install(ViewOf(kEpoch, 1));
   asked_.Arm(kEpoch);

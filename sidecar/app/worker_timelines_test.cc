@@ -32,7 +32,7 @@ class WorkerTimelinesTest : public testing::Test {
   WorkerProcess& Worker(int slot, uint64_t connection) {
     WorkerProcess& worker = workers_.emplace_back(slot, 1);
     worker.connection.Open(connection, /*says_standby=*/false, /*keeps_timeline=*/true);
-    worker.connection.Welcomed();
+    worker.connection.Welcomed(/*as_joiner=*/false);
     return worker;
   }
   std::shared_ptr<TimelineGathering> Ask() {
@@ -97,7 +97,7 @@ TEST_F(WorkerTimelinesTest, WhatTheWorkersTellIsOneDocument) {
 
 TEST_F(WorkerTimelinesTest, WhoDoesNotTellIsNamedAndSkipped) {
   workers_[1].connection.Open(11, false, /*keeps_timeline=*/false);
-  workers_[1].connection.Welcomed();
+  workers_[1].connection.Welcomed(/*as_joiner=*/false);
   Worker(3, 0).connection.Close();
   WorkerProcess& standby = Worker(-1, 14);
   (void)standby;

@@ -167,6 +167,8 @@ def _release_abandoned():
 class Handle:
     """What a script has of an operation: to wait for it, and to get its result."""
 
+    _operation = None  # torch.compile makes objects without __init__
+
     def __init__(self, operation, finish):
         self._operation = operation
         self._finish = finish  # gets the operation when it is done, returns the result

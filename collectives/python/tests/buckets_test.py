@@ -113,7 +113,7 @@ def test_ASparseGradientIsSentAgainWithTheOthersAndDividedByThoseThatAreInIt(
     monkeypatch.setattr(buckets, "start_allgathers", Sent)
     embedding = torch.nn.Embedding(5, 2, sparse=True)
     embedding(torch.tensor([1, 3])).sum().backward()
-    bucket = buckets.SparseBucket("s", embedding.weight, None)
+    bucket = buckets.SparseBucket("s", 0, embedding.weight, 1, None)
     bucket.fill(0.5, [1.0], None)
     for count in alive:
         bucket.send()
@@ -147,7 +147,7 @@ def test_TheMeanIsDividedByExactlyTheRanksThatTookPart(monkeypatch, dtype, ranks
 
     monkeypatch.setattr(buckets, "start_allreduce", start)
     monkeypatch.setattr(buckets.DenseBucket, "scatter",
-                        lambda self, divisor: divided_by.append(divisor) or self.reset())
+                        lambda self, divisor, but: divided_by.append(divisor) or self.reset())
     model = torch.nn.Linear(3, 1).to(dtype)
     compression = module.Compression.fp16 if dtype == torch.float32 else module.Compression.none
     optimizer = module.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0),

@@ -11,11 +11,34 @@ from ringmaster.torch.compression import FP16Compressor, NoneCompressor
 from ringmaster.torch.handles import synchronize
 from ringmaster.torch.starting import start_allgathers, start_allreduce
 
+# Newer versions warn where it is not said whether entries are checked.
+_UNCHECKED = {"check_invariants": False} \
+    if "check_invariants" in (torch.sparse_coo_tensor.__doc__ or "") else {}
+
 # Compressions from which a contribution comes back as it was.
 _KEEPS_SMALL_NUMBERS = (NoneCompressor, FP16Compressor)
 
 
-class DenseBucket:
+class _Bucket:
+    """What both kinds have: the parameters, and what their gradients were when they were sent."""
+
+    _sent = ()
+
+    def _remember(self):
+        self._sent = [(parameter, parameter.grad, _version(parameter.grad))
+                      for parameter in self.parameters]
+
+    def changed(self):
+        """The parameters whose gradient is no longer what was sent of it."""
+        return [parameter for parameter, gradient, version in self._sent
+                if parameter.grad is not gradient or _version(gradient) != version]
+
+
+def _version(gradient):
+    return 0 if gradient is None else gradient._version
+
+
+class DenseBucket(_Bucket):
     """Gradients of parameters of one type in one memory, and room for the contribution, in one
     allreduce.
 
@@ -28,15 +51,18 @@ class DenseBucket:
     def __init__(self, name, parameters, process_set, priority=0):
         self.name = name.encode()
         self.priority = priority
-        self.parameters = parameters
+        self.parameters = parameters  # may become none, if all of them turn out to be sparse
         self.pending = set(parameters)
         self.handle = None
         self._process_set = process_set
+        self._dtype, self._device = parameters[0].dtype, parameters[0].device
         self._data = self._result = None
 
     def fill(self, weight, contribution, compression):
         """Packs gradients * weight and the contribution into what is sent."""
-        dtype, device = self.parameters[0].dtype, self.parameters[0].device
+        self._remember()
+        dtype = self._dtype
+        device = self.parameters[0].device if self.parameters else self._device
         self._elements = sum(parameter.numel() for parameter in self.parameters)
         packed = torch.empty(self._elements + len(contribution), dtype=dtype, device=device)
         at = 0
@@ -62,8 +88,7 @@ class DenseBucket:
 
     def travels_as_half(self, compression):
         """Whether what is added up are float16s."""
-        dtype = self.parameters[0].dtype
-        return compression.compress(torch.ones(1, dtype=dtype))[0].dtype == torch.float16
+        return compression.compress(torch.ones(1, dtype=self._dtype))[0].dtype == torch.float16
 
     def send(self):
         self.handle = start_allreduce(self._data, self._data, self.name, Sum, self._process_set,
@@ -80,12 +105,14 @@ class DenseBucket:
         self._result = compression.decompress(compressed, self._context).reshape(-1)
         return received[self._shape.numel():].tolist()
 
-    def scatter(self, divisor):
-        """Puts the result into the gradients."""
+    def scatter(self, divisor, but=()):
+        """Puts the result into the gradients, but not into those of the parameters in `but`."""
         at = 0
         for parameter in self.parameters:
             part = self._result[at:at + parameter.numel()].view_as(parameter)
             at += parameter.numel()
+            if any(parameter is other for other in but):
+                continue
             if parameter.grad is None and not parameter.requires_grad:
                 continue  # it was frozen since: with a gradient, even of zero, it would decay
             if parameter.grad is None or parameter.grad.is_sparse:
@@ -96,24 +123,27 @@ class DenseBucket:
     def reset(self):
         self.pending = set(self.parameters)
         self._data = self._result = None
+        self._sent = ()
 
 
-class SparseBucket:
+class SparseBucket(_Bucket):
     """One parameter's sparse gradient, by one allgather: of how many entries there are, their
     indices, their values and the contribution, as bytes. One operation has one set of participants.
     """
 
     is_sparse = True
 
-    def __init__(self, name, parameter, process_set):
+    def __init__(self, name, number, parameter, sparse_dim, process_set):
         self.name = name.encode()
+        self.number = number  # of the parameter, among the optimizer's
         self.parameters = [parameter]
         self.pending = {parameter}
         self.handle = None
         self._process_set = process_set
-        self._sparse_dim = parameter.grad.sparse_dim()
+        self.sparse_dim = sparse_dim
 
     def fill(self, weight, contribution, _compression):
+        self._remember()
         parameter, = self.parameters
         gradient, device = parameter.grad, parameter.device
         if weight == 0.0 or gradient is None:
@@ -122,7 +152,7 @@ class SparseBucket:
             values = torch.empty(0, dtype=parameter.dtype, device=device)
         else:
             gradient = gradient.detach()
-            gradient = gradient if gradient.is_sparse else gradient.to_sparse(self._sparse_dim)
+            gradient = gradient if gradient.is_sparse else gradient.to_sparse(self.sparse_dim)
             indices, values = gradient._indices(), gradient._values() * weight
             count = indices.shape[1]
         self._contributors = len(contribution)
@@ -161,22 +191,27 @@ class SparseBucket:
             return taken.view(dtype)
 
         count = take(1, torch.int64).item()
-        indices = take(self._sparse_dim * count, torch.int64).view(self._sparse_dim, count)
-        row = parameter.shape[self._sparse_dim:]
+        indices = take(self.sparse_dim * count, torch.int64).view(self.sparse_dim, count)
+        row = parameter.shape[self.sparse_dim:]
         values = take(count * row.numel(), parameter.dtype).view((count,) + tuple(row))
         return indices, values, take(self._contributors, torch.float64)
 
-    def scatter(self, divisor):
-        """Puts the result into the gradient. It is not coalesced, as after a backward pass."""
+    def scatter(self, divisor, but=()):
+        """Puts the result into the gradient, unless its parameter is in `but`. It is not coalesced,
+        as after a backward pass.
+        """
         parameter, = self.parameters
         values = self._values if divisor == 1.0 else self._values / divisor
-        if parameter.grad is not None or parameter.requires_grad:
-            parameter.grad = torch.sparse_coo_tensor(self._indices, values, parameter.shape)
+        left = any(parameter is other for other in but)
+        if not left and (parameter.grad is not None or parameter.requires_grad):
+            parameter.grad = torch.sparse_coo_tensor(self._indices, values, parameter.shape,
+                                                     **_UNCHECKED)
         self.reset()
 
     def reset(self):
         self.pending = set(self.parameters)
         self._input = self._indices = self._values = None
+        self._sent = ()
 
 
 def _bytes_of(tensor):

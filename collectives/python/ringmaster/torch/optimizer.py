@@ -11,11 +11,15 @@ exactly the mean over one set of samples, and that set is what the sampler count
 
 import collections
 import contextlib
+import time
 import warnings
 import weakref
 
+import torch
+
 from ringmaster import _core, presence
 from ringmaster.elastic import Steps, on_begin_sums, on_dropped
+from ringmaster.errors import MISMATCH, HorovodInternalError
 from ringmaster.process_sets import global_process_set
 from ringmaster.reductions import Adasum, Average, Sum
 from ringmaster.torch import adasum_optimizer, optimizer_options
@@ -25,6 +29,7 @@ from ringmaster.torch.handles import synchronize
 from ringmaster.torch.optimizer_numbers import number_of
 from ringmaster.torch.original import KeepsOriginal, take_over
 from ringmaster.torch.pass_weights import PassWeights
+from ringmaster.torch.starting import start_allgathers
 from ringmaster.torch.state_of_optimizer import GivesState
 
 __all__ = ["DistributedOptimizer"]
@@ -32,6 +37,9 @@ __all__ = ["DistributedOptimizer"]
 # Large enough that a bandwidth-bound allreduce pays, small enough that some of it hides behind
 # backward. A model below it is one bucket.
 DEFAULT_BUCKET_BYTES = 16 << 20
+
+# After an error, how long operations of the same step are waited for that are not done yet.
+OTHERS_COME_SECONDS = 60.0
 
 _hooking = weakref.WeakSet()  # optimizers whose parameters tell them of their gradients
 
@@ -55,9 +63,12 @@ class _Distributed(GivesState, KeepsOriginal):
         self._synchronized = False
         self._should_synchronize = True
         self._void = False
+        self._has_warned = False  # that changes of gradients have no effect
+        self._stuck = ""  # why no step can be made any more
         self._contribution = None
         self._launched = 0
         self._buckets = buckets
+        self._name_of_lists = options.prefix + ".sparse"  # in which ranks tell what they know
         self._bucket_of = {p: bucket for bucket in buckets for p in bucket.parameters}
         self._delay = {parameter: backward_passes for parameter in parameters}
         self._takes_part = takes_part
@@ -174,7 +185,7 @@ class _Distributed(GivesState, KeepsOriginal):
         self._hook(parameter)
         self._weigh_passes()
         if self._stays_sparse(parameter):
-            self._split_off(parameter, bucket)
+            self._split_off(parameter, bucket, parameter.grad.sparse_dim())
 
     def _stays_sparse(self, parameter):
         return parameter.grad is not None and parameter.grad.is_sparse and \
@@ -187,24 +198,51 @@ class _Distributed(GivesState, KeepsOriginal):
                 "a gradient came again before optimizer.step() or synchronize(); for several "
                 "backward passes in a step say so with backward_passes_per_step")
         if self._stays_sparse(parameter) and not bucket.is_sparse:
-            bucket = self._split_off(parameter, bucket)
+            bucket = self._split_off(parameter, bucket, parameter.grad.sparse_dim())
         self._delay[parameter] -= 1
         if self._delay[parameter] == 0:
             bucket.pending.discard(parameter)
             self._launch_ready()
 
-    def _split_off(self, parameter, bucket):
-        """Only its first gradient says that a parameter (an embedding's) has sparse ones."""
+    def _split_off(self, parameter, bucket, sparse_dim):
+        """Only its first gradient says that a parameter (an embedding's) has sparse ones. The bucket
+        stays, even without parameters: ranks that have not seen that gradient send it as it was, and
+        all of them learn by the mismatch that there is something to learn.
+        """
         everyone = optimizer_options.parameters_of(self)
         number = [other is parameter for other in everyone].index(True)
         name = "%s.sparse.%d" % (self._options.prefix, number)
-        sparse = SparseBucket(name, parameter, self._options.process_set)
+        sparse = SparseBucket(name, number, parameter, sparse_dim, self._options.process_set)
         bucket.parameters = [other for other in bucket.parameters if other is not parameter]
         bucket.pending.discard(parameter)
-        place = self._buckets.index(bucket)
-        self._buckets[place:place + 1] = [bucket, sparse] if bucket.parameters else [sparse]
+        self._buckets.insert(self._buckets.index(bucket) + 1, sparse)
         self._bucket_of[parameter] = sparse
         return sparse
+
+    def _learn_what_is_sparse(self):
+        """After a mismatch, which all ranks have seen. True: they knew of different parameters that
+        their gradients are sparse (one had an embedding's first gradient without the others, or came
+        later), and all know of all of them now; what was sent has to be sent again.
+        """
+        known = [[bucket.number, bucket.sparse_dim] for bucket in self._buckets if bucket.is_sparse]
+        rows = []
+        everyones = synchronize(start_allgathers(
+            [torch.tensor([[-1, len(known)]] + sorted(known))], [self._name_of_lists.encode()],
+            self._options.process_set, [rows]).single())
+        lists = [part.tolist() for part in everyones.split(rows) if len(part)]
+        if all(other == lists[0] for other in lists):
+            return False
+        everyone = optimizer_options.parameters_of(self)
+        for number, sparse_dim in sorted({tuple(one) for part in lists for one in part[1:]}):
+            bucket = self._bucket_of[everyone[number]]
+            if not bucket.is_sparse:
+                # The ranks that knew it wait for this one.
+                self._launch(self._split_off(everyone[number], bucket, sparse_dim))
+        for bucket in self._buckets:
+            if bucket.handle is not None:
+                with _suppressed_mismatch():
+                    bucket.receive(self._options.compression)
+        return True
 
     def _launch_ready(self):
         """In the buckets' order, so that what is sent first is the same everywhere."""
@@ -247,8 +285,11 @@ class _Distributed(GivesState, KeepsOriginal):
     def synchronize(self):
         """Waits until the gradients of all buckets are reduced.
 
-        HorovodInternalError: what the ranks gave does not fit together; the next step begins clean.
+        HorovodInternalError: what the ranks gave does not fit together; the next step begins clean,
+        unless the error says that there can be none.
         """
+        if self._stuck:
+            raise HorovodInternalError(self._stuck)
         self._take_in_late_parameters()
         for bucket in self._buckets:
             bucket.pending.clear()  # a parameter without a gradient counts as zero
@@ -257,22 +298,49 @@ class _Distributed(GivesState, KeepsOriginal):
             self._synchronized = True
             return
         sums = self._receive_all()
-        while any(other != sums[0] for other in sums):
+        while not sums or any(other != sums[0] for other in sums):
             # A death fell between two buckets. All survivors see the same sums, so all come here.
             for bucket in self._buckets:
                 self._launch(bucket)
             sums = self._receive_all()
         divisor = self._settle(sums[0])
+        changed = self._changed()
         for bucket in self._buckets:
-            bucket.scatter(divisor / self._predivide(bucket))
+            bucket.scatter(divisor / self._predivide(bucket), but=changed)
         self._forget_gradients()
         self._synchronized = True
 
+    def _changed(self):
+        """Parameters whose gradients the script has changed since they were sent (clipped, say),
+        if they stay as the script has made them: with one rank the result is what they were.
+        """
+        changed = [parameter for bucket in self._buckets for parameter in bucket.changed()]
+        if not changed or self._void:
+            return []
+        if _core.size() == 1:
+            return changed
+        if not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                "gradients were changed between loss.backward() and optimizer.step(); that has no "
+                "effect, because they are replaced by what all ranks' were. To clip or unscale "
+                "them call optimizer.synchronize() first, and then step with "
+                "`with optimizer.skip_synchronize(): optimizer.step()`", stacklevel=4)
+        return []
+
     def _receive_all(self):
+        """The summed contribution of each bucket; none: all ranks have to send theirs again."""
         try:
-            return [bucket.receive(self._options.compression) for bucket in self._buckets]
-        except Exception:
+            try:
+                return [bucket.receive(self._options.compression) for bucket in self._buckets]
+            except HorovodInternalError as error:
+                if error.code == MISMATCH and self._learn_what_is_sparse():
+                    return []
+                raise
+        except Exception as error:
             self._give_up()
+            if self._stuck:
+                raise HorovodInternalError("%s. Besides, %s" % (error, self._stuck)) from error
             raise
 
     def _give_up(self):
@@ -282,14 +350,26 @@ class _Distributed(GivesState, KeepsOriginal):
             self._sampler.give_back()
 
     def _forget_reductions(self):
+        deadline = time.monotonic() + OTHERS_COME_SECONDS
         for bucket in self._buckets:
             if bucket.handle is not None:
-                with contextlib.suppress(Exception):
-                    synchronize(bucket.handle)
+                self._wait_for_others(bucket, deadline)
                 bucket.handle = None
             bucket.reset()
         self._forget_gradients()
         self._synchronized = False
+
+    def _wait_for_others(self, bucket, deadline):
+        """An operation that other ranks don't ask for would meet one of a later step."""
+        while not bucket.handle.done() and time.monotonic() < deadline:
+            time.sleep(0.001)
+        if bucket.handle.done():
+            with contextlib.suppress(Exception):
+                synchronize(bucket.handle)
+        elif not self._stuck:
+            self._stuck = (
+                "other ranks have not sent %s, and this rank has: all ranks must have the same "
+                "parameters. This optimizer can make no further step" % bucket.name.decode())
 
     def load_state_dict(self, state_dict):
         """As Horovod's, it also gives up what backward passes have begun: a script that goes back
@@ -379,6 +459,15 @@ class _Distributed(GivesState, KeepsOriginal):
 _Distributed.step.hooked = True
 
 
+@contextlib.contextmanager
+def _suppressed_mismatch():
+    try:
+        yield
+    except HorovodInternalError as error:
+        if error.code != MISMATCH:
+            raise
+
+
 def _weakly(method, parameter):
     """A hook of the parameter, which lives no longer than the optimizer: what is in a parameter's
     hooks is not freed by the garbage collector.
@@ -418,7 +507,7 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     groups: which gradients travel together, as lists of parameters, or a number of groups. Without
         it, and for the others, buckets of `bucket_bytes` bytes. `num_groups` is the older name.
     sparse_as_dense: sparse gradients (of an Embedding(sparse=True)) are made dense. Else they stay
-        sparse and travel by allgather; all ranks must have one in the first step that has any.
+        sparse and travel by allgather.
     process_set: the ranks whose gradients are reduced. On the others step() is the optimizer's own.
     sampler: an ElasticSampler whose batches() feed the loss; the mean is then over samples, not
         over ranks.

@@ -9,6 +9,7 @@ import torch
 
 from ringmaster.process_sets import ProcessSet
 from ringmaster.reductions import OPS, Adasum, Average, Sum, choose_op
+from ringmaster.torch.original import KeepsOriginal
 from ringmaster.torch.tensors import DEVICES
 
 
@@ -18,6 +19,8 @@ def check(optimizer, named_parameters, backward_passes_per_step, op, gradient_pr
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise ValueError("optimizer: is a %s, must be a torch.optim.Optimizer"
                          % type(optimizer).__name__)
+    if isinstance(optimizer, KeepsOriginal):
+        raise ValueError("optimizer: is a DistributedOptimizer already")
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ValueError("optimizer: LBFGS evaluates its closure many times in a step, which "
                          "can't be reduced once")

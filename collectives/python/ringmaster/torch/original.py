@@ -3,6 +3,10 @@ scheduler that was made before goes on with the original, and must find there wh
 """
 
 
+_NO_COPY = ("a DistributedOptimizer can't be copied or pickled: its gradients are tied to this process. "
+            "Keep its state_dict(), and load that into another one")
+
+
 def take_over(added, optimizer):
     """An object of the optimizer's class with the methods of the class `added` before its own. It
     shares the optimizer's groups and state, not a copy.
@@ -27,6 +31,12 @@ class KeepsOriginal:
         """Also the original's, whose rates a scheduler sets: loading makes new groups."""
         super().load_state_dict(state_dict)
         self._original.state, self._original.param_groups = self.state, self.param_groups
+
+    def __deepcopy__(self, memo):
+        raise TypeError(_NO_COPY)
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError(_NO_COPY)
 
     def _tell_original_of_step(self):
         """A scheduler warns unless step() of its optimizer comes before its own. It counts the

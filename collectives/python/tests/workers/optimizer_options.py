@@ -2,7 +2,9 @@
 that has the gradients of all ranks.
 """
 
+import copy
 import inspect
+import pickle
 import warnings
 
 import torch
@@ -143,6 +145,59 @@ def test_sparse_gradients():
             (model.loss(of, step) / size).backward()
 
     check(not_on_the_last_rank, expected, sparse=True)
+
+
+def test_a_sparse_gradient_that_only_some_ranks_have_at_first():
+    def on_some(first):
+        def loss(model, step):
+            if step >= 2 or rank in first[step]:
+                own(model, step)
+
+        def expected(model, step):
+            for of in range(size) if step >= 2 else first[step]:
+                (model.loss(of, step) / size).backward()
+
+        return loss, expected
+
+    for first in ([0], [size - 1]), (range(1, size), range(size)):
+        for bucket_bytes in (8, 1 << 20):
+            loss, expected = on_some(first)
+            _, optimizer = check(loss, expected, sparse=True, bucket_bytes=bucket_bytes)
+            assert sum(bucket.is_sparse for bucket in optimizer._buckets) == 2
+
+
+def test_what_the_script_changes_before_the_step_is_replaced_and_it_hears_so():
+    weight = torch.nn.Parameter(torch.zeros(2))
+    optimizer = rm.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+    for _ in range(2):
+        optimizer.zero_grad()
+        (weight * 8.0).sum().backward()
+        torch.nn.utils.clip_grad_norm_([weight], 1e-3)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            optimizer.step()
+        heard = [str(warning.message) for warning in told if "skip_synchronize" in str(warning.message)]
+        assert len(heard) == (1 if weight[0] == -8.0 else 0), heard  # once
+    assert torch.equal(weight.detach(), torch.full((2,), -16.0))
+    optimizer.zero_grad()
+    (weight * 8.0).sum().backward()
+    optimizer.synchronize()
+    weight.grad.mul_(0.5)
+    with optimizer.skip_synchronize():
+        optimizer.step()
+    assert torch.equal(weight.detach(), torch.full((2,), -20.0))
+
+
+def test_an_optimizer_is_wrapped_once_and_not_copied():
+    optimizer = rm.DistributedOptimizer(torch.optim.SGD([torch.nn.Parameter(torch.zeros(2))], lr=1))
+    refused("is a DistributedOptimizer already", optimizer)
+    for copies in (copy.deepcopy, copy.copy, pickle.dumps):
+        try:
+            copies(optimizer)
+        except TypeError as error:
+            assert "state_dict()" in str(error)
+        else:
+            raise AssertionError(copies)
 
 
 def test_backward_passes_can_change():
