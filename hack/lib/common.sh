@@ -1,5 +1,6 @@
 # Shared by hack/quickstart and hack/test: messages, packages, builds. Source it; it runs nothing by itself.
 set -euo pipefail
+called_from=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 export LC_ALL=C.UTF-8
@@ -8,7 +9,6 @@ CACHE=${RINGMASTER_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/ringmaster}
 # that is compiled anew for that reason has other bytes, and then nothing that uses it is found in the cache.
 export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 export CCACHE_DIR=$CACHE/ccache CCACHE_MAXSIZE=5G CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
-mkdir -p "$CACHE"
 started=$SECONDS
 
 say() { printf '\n\033[1m[%3ds] %s\033[0m\n' $((SECONDS - started)) "$*"; }
@@ -16,6 +16,11 @@ lacks() { # the machine lacks something: say what to type, exit 3
   printf '\n%s\n' "$*" >&2
   exit 3
 }
+
+mkdir -p "$CACHE" 2>/dev/null || lacks "The folder $CACHE can't be made. Name another one:  export RINGMASTER_CACHE=DIR"
+
+# A path that somebody has typed means the folder that they are in.
+of_caller() { case $1 in /*) echo "$1" ;; *) echo "$called_from/$1" ;; esac; }
 
 packages() { # names of the packages in the given sets
   local set
@@ -25,7 +30,8 @@ packages() { # names of the packages in the given sets
 install_packages() {
   local missing
   missing=$(packages "$@" | while read -r p; do
-    [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || echo "$p"
+    # A line for each architecture.
+    dpkg-query -W -f '${db:Status-Status}\n' "$p" 2>/dev/null | grep -qx installed || echo "$p"
   done | tr '\n' ' ')
   [ -n "$missing" ] || return 0
   local command="apt-get install -y --no-install-recommends $missing"
@@ -52,24 +58,39 @@ build() { # build PRESET [cmake options ...] [-- targets ...]
   mkdir -p build "$CCACHE_DIR"
   cmake --preset "$preset" "${options[@]}" >"$log" 2>&1 || { tail -n 30 "$log" >&2; lacks "cmake failed: $log"; }
   if [ -t 1 ]; then
-    NINJA_STATUS='  [%f/%t] ' cmake --build "build/$preset" -j "$(nproc)" "${targets[@]}" | tee -a "$log" |
+    # pipefail: it fails if the build does.
+    if ! NINJA_STATUS='  [%f/%t] ' cmake --build "build/$preset" -j "$(nproc)" "${targets[@]}" | tee -a "$log" |
       while IFS= read -r line; do
         case $line in '  ['*) printf '\r\033[K%.100s' "$line" ;; *) printf '\n%s' "$line" ;; esac
-      done
-    [ "${PIPESTATUS[0]}" = 0 ] || { echo "build failed: $log" >&2; exit 1; }
+      done; then
+      printf '\nbuild failed: %s\n' "$log" >&2
+      exit 1
+    fi
     echo
-  else
-    cmake --build "build/$preset" -j "$(nproc)" "${targets[@]}" >>"$log" 2>&1 ||
-      { grep -E -A 12 'error|FAILED' "$log" | head -n 60 >&2; echo "build failed: $log" >&2; exit 1; }
+  elif ! cmake --build "build/$preset" -j "$(nproc)" "${targets[@]}" >>"$log" 2>&1; then
+    say_errors "$log"
+    echo "build failed: $log" >&2
+    exit 1
   fi
+}
+
+# What a build's log says of errors; its end, if that is nothing.
+say_errors() { # say_errors LOG
+  local found
+  found=$(grep -E -A 12 'error|FAILED' "$1" | sed -n 1,60p || true)
+  if [ -n "$found" ]; then printf '%s\n' "$found" >&2; else tail -n 20 "$1" >&2 || true; fi
 }
 
 # A python3 that can import what the examples need: Debian's packages belong to /usr/bin/python3.
 use_python_with_torch() {
   local p
   for p in "$(command -v python3 || true)" /usr/bin/python3; do
-    [ -n "$p" ] && "$p" -c 'import importlib.util as u, sys; sys.exit(not (u.find_spec("torch") and u.find_spec("sklearn")))' 2>/dev/null &&
-      { PATH=$(dirname "$p"):$PATH; export PATH; return 0; }
+    [ -n "$p" ] && "$p" -c 'import importlib.util as u, sys; sys.exit(not (u.find_spec("torch") and u.find_spec("sklearn")))' 2>/dev/null || continue
+    # Whoever goes on by hand needs it as well, if another python3 comes first for them.
+    [ "$p" = "$(command -v python3)" ] || python_first=$(dirname "$p")
+    PATH=$(dirname "$p"):$PATH
+    export PATH
+    return 0
   done
   lacks "No python3 that can import torch and sklearn was found. Type:  apt-get install -y $(packages run | tr '\n' ' ')"
 }

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <utility>
 
 namespace ringmaster::cli {
 namespace {
@@ -27,6 +29,15 @@ bool PatientOutput::AwaitRoom(int fd) {
   }
 }
 
+// Once. If nobody reads it any more, nobody misses it.
+void PatientOutput::SayLoss(int error) {
+  if (error == EPIPE || std::exchange(said_loss_, true)) return;
+  std::fprintf(stderr,
+               "ringmaster: what the workers print can't be written here: %s; "
+               "with --run-dir DIR it is kept in DIR/logs\n",
+               std::strerror(error));
+}
+
 void PatientOutput::Write(std::string_view text) {
   const int fd = fileno(out_);
   if (fd < 0) {  // a stream in memory
@@ -37,7 +48,7 @@ void PatientOutput::Write(std::string_view text) {
   while (!text.empty() && AwaitRoom(fd)) {
     // A pipe with room takes so much without waiting.
     const ssize_t n = write(fd, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
-    if (n < 0 && errno != EINTR && errno != EAGAIN) return;
+    if (n < 0 && errno != EINTR && errno != EAGAIN) return SayLoss(errno);
     if (n > 0) text.remove_prefix(static_cast<size_t>(n));
   }
 }

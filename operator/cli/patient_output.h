@@ -19,9 +19,11 @@ class PatientOutput {
 
  private:
   bool AwaitRoom(int fd);
+  void SayLoss(int error);
 
   std::FILE* const out_;
   const std::stop_token end_;
+  bool said_loss_ = false;
   bool given_up_ = false;  // from now on it writes only what is taken without waiting
 };
 
