@@ -60,6 +60,7 @@ bool Observatory::NobodyAsked() const {
 
 void Observatory::SomebodyAsks() {
   if (NobodyAsked()) {
+    old_lists_ = lists_;
     woken_ = true;
     looked_.NotifyAll();
   }
@@ -218,14 +219,17 @@ void Observatory::Keep(inspection::Inspection look, const Json& past) {
   watched.history.Add(std::move(look), NowUnixMs());
 }
 
+bool Observatory::ListIsOld() {
+  sync::MutexLock lock(&mu_);
+  SomebodyAsks();
+  return IsOld();
+}
+
 Json Observatory::Jobs() {
   sync::MutexLock lock(&mu_);
-  const bool old = NobodyAsked();
   SomebodyAsks();
   const auto deadline = Clock::now() + kListPatience;
-  for (const auto before = lists_; old && lists_ == before;) {
-    if (!looked_.WaitUntil(&mu_, {}, deadline)) break;
-  }
+  while (IsOld() && looked_.WaitUntil(&mu_, {}, deadline)) continue;
   Json jobs = Json::array();
   for (const auto& [key, job] : listed_) jobs.push_back(job);
   for (const auto& [key, watched] : jobs_) {

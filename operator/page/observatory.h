@@ -42,9 +42,11 @@ class Observatory {
   void RequestStop() { thread_.request_stop(); }
 
   // {"since": unix ms of the first observation, "error": why the newest one failed, or "",
-  //  "jobs": as Summary(), "line": WaitingLine()}. After a time without requests it waits for a new
-  // list, for a few seconds at most: the kept one may be old.
+  //  "jobs": as Summary(), "line": WaitingLine()}. If the list is old it waits for a new one, for a
+  // few seconds at most.
   Json Jobs();
+  // There was no list since somebody asks again after a time without requests.
+  bool ListIsOld();
   // {"job": JobHistory::Now(), "samples": [..], "past": how many of these are from a sidecar's
   // history before the first observation}. `key` is "namespace/name". Null if there is no such job.
   // A job that was not observed yet has no samples, and is observed from now on.
@@ -90,6 +92,9 @@ class Observatory {
   bool IsSettled(const Json& job) const REQUIRES(mu_);
   bool Idle() const;
   bool NobodyAsked() const REQUIRES(mu_);
+  bool IsOld() const REQUIRES(mu_) {
+    return options_.asked_within.count() > 0 && lists_ <= old_lists_;
+  }
   static Json NowOf(const Watched& watched);
 
   const std::shared_ptr<Source> source_;
@@ -100,6 +105,7 @@ class Observatory {
   mutable sync::StoppableCondVar looked_;
   std::uint64_t looks_ GUARDED_BY(mu_) = 0;  // at single jobs, and at all
   std::uint64_t lists_ GUARDED_BY(mu_) = 0;
+  std::uint64_t old_lists_ GUARDED_BY(mu_) = 0;  // of these, before somebody asked again
   // The newest look at each job of the last observation of all, and that at what was not in it.
   std::map<std::string, std::uint64_t> news_ GUARDED_BY(mu_);
   std::uint64_t news_of_others_ GUARDED_BY(mu_) = 0;

@@ -143,7 +143,11 @@ Response StreamOf(Observatory* observatory, const std::string& key, std::functio
 Response Found(Observatory* observatory, const Request& request, const Admission& admission) {
   if (auto file = FileAnswer(request.path)) return std::move(*file);
   const std::string key = request.Parameter("job");
-  if (request.path == "/api/jobs") return Answer("application/json", Text(observatory->Jobs()));
+  if (request.path == "/api/jobs") {
+    if (!observatory->ListIsOld()) return Answer("application/json", Text(observatory->Jobs()));
+    return SlowAnswer("application/json",
+                      [observatory](std::stop_token) { return Text(observatory->Jobs()); });
+  }
   if (request.path == "/api/job") {
     const nlohmann::json job = observatory->Job(key);
     if (job.is_null()) return Refusal(404, "no job '" + key + "' has been seen");

@@ -28,7 +28,7 @@ bool WorkerNotifier::Settle() { return !std::exchange(settled_, true); }
 void WorkerNotifier::Welcome(WorkerProcess* worker, const WorkerBarrier& asked) {
   if (!settled_ && !worker->connection.says_standby() && worker->views.installed() == 0)
     return;  // bootstrap or joining: not known yet
-  SendWelcome(worker);
+  SendWelcome(worker, StateOf(*worker));
   worker->stage.BeginsJob(!worker->standby() && view_.view() == nullptr &&
                           !options_.without.Has(GlueClause::kBegunWithout));
   if (worker->connection.says_standby() && !worker->standby()) SendPromoted(*worker);
@@ -42,8 +42,7 @@ void WorkerNotifier::Welcome(WorkerProcess* worker, const WorkerBarrier& asked) 
   if (asked.armed() != 0 && view_.Lists(*worker)) SendArm(*worker, asked.armed());
 }
 
-void WorkerNotifier::SendWelcome(WorkerProcess* worker) {
-  const std::string state = StateOf(*worker);
+void WorkerNotifier::SendWelcome(WorkerProcess* worker, const std::string& state) {
   worker->connection.Welcomed(/*as_joiner=*/state == "joining");
   send_(worker->connection.id(),
         worker_link::ToFrame(worker_link::Welcome{.job = options_.job,
@@ -100,7 +99,7 @@ void WorkerNotifier::SendView(WorkerProcess* worker) {
   // It was welcomed when this sidecar, whose file was lost, knew of no view.
   if (self >= 0 && worker->views.sent() != 0 && !worker->connection.told_it_joins() &&
       ComesAnew(*worker)) {
-    SendWelcome(worker);
+    SendWelcome(worker, "joining");
   }
   if (worker->views.stopped() < view.parent) SendStop(worker, view.parent);
   json donors = json::array();

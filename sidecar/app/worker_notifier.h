@@ -71,7 +71,7 @@ class WorkerNotifier {
     std::string reason;
   };
 
-  void SendWelcome(WorkerProcess* worker);
+  void SendWelcome(WorkerProcess* worker, const std::string& state);
   const char* StateOf(const WorkerProcess& worker) const;
   bool ComesAnew(const WorkerProcess& worker) const;
   worker_link::WorkerPlace PlaceOf(const WorkerProcess& worker) const;

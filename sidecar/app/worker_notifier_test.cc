@@ -88,6 +88,18 @@ TEST_F(WorkerNotifierTest, WhoComesIntoAViewAnewHearsSoThoughItWasWelcomedBefore
   EXPECT_EQ(sent_[0]["state"], "joining");
 }
 
+TEST_F(WorkerNotifierTest, AStandbyThatWasPromotedLongAgoComesAnewAsAJoiner) {
+  notifier_.Settle();
+  worker_.connection.Open(2, /*says_standby=*/true, /*keeps_timeline=*/false);
+  worker_.views.Sent(MakeEpoch(1, 1));
+  membership::View view = *ViewOf(MakeEpoch(1, 3), 1);
+  view.ranks[0].joined = true;
+  notifier_.Install(std::make_shared<const membership::View>(view));
+  notifier_.SendView(&worker_);
+  ASSERT_EQ(Types(), (Frames{"welcome", "stop", "view"}));
+  EXPECT_EQ(sent_[0]["state"], "joining");
+}
+
 TEST_F(WorkerNotifierTest, AMemberHearsItsViewAndWhatIsAsked) {
   notifier_.Install(ViewOf(kEpoch, 1));
   asked_.Arm(kEpoch);

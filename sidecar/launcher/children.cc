@@ -160,9 +160,11 @@ void Children::SweepStrays(TimePoint now) {
   // With one slot what nobody is known to have started is left of the worker before.
   const bool of_others = options_->slots == 1 || children_.empty();
   const int killed = KillStrays(workers, families, of_others);
-  if (killed == 0) return;
-  Log("killed processes that a worker had left behind", {{"count", std::to_string(killed)}});
-  sweep_at_ = now + kBetweenSweeps;
+  // Said once, however long they take to die.
+  if (killed > 0 && !sweeping_)
+    Log("killed processes that a worker had left behind", {{"count", std::to_string(killed)}});
+  sweeping_ = killed > 0;
+  if (sweeping_) sweep_at_ = now + kBetweenSweeps;
 }
 
 nlohmann::json Children::Running() const {

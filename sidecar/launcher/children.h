@@ -81,6 +81,7 @@ class Children {
   std::map<pid_t, Child> children_;
   int next_family_ = 1;
   std::optional<TimePoint> sweep_at_;
+  bool sweeping_ = false;  // the last sweep has found some
 };
 
 }  // namespace ringmaster::launcher

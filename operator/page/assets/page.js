@@ -129,13 +129,35 @@ function follow(key) {
   };
 }
 
-// A page that nobody sees takes none of the few streams that are served at a time; seen again, it begins anew.
+// Of the same job, after the page was not seen: what stands on it stays.
+function goOn() {
+  const { key, turn } = page;
+  fetch("/api/job?job=" + encodeURIComponent(key))
+    .then((answer) => (answer.ok ? answer.json() : Promise.reject(new Error(answer.statusText))))
+    .then((seen) => {
+      if (page.turn !== turn || page.stream) return;
+      if (!page.job || seen.job.uid !== page.job.uid) {
+        show(key);
+        return;
+      }
+      page.samples = seen.samples;
+      page.past = seen.past;
+      page.job = { ...page.job, ...seen.job };
+      drawSeen();
+      follow(key);
+    })
+    .catch(() => {
+      if (page.turn === turn && !page.stream) follow(key);  // which says what is wrong
+    });
+}
+
+// A page that nobody sees takes none of the few streams that are served at a time.
 document.addEventListener("visibilitychange", () => {
   if (document.visibilityState === "hidden") {
     if (page.stream) page.stream.close();
     page.stream = null;
   } else if (page.key && !page.stream) {
-    show(page.key);
+    goOn();
   }
 });
 

@@ -55,16 +55,19 @@ class DenseBucket(_Bucket):
         self.pending = set(parameters)
         self.handle = None
         self._process_set = process_set
-        self._dtype, self._device = parameters[0].dtype, parameters[0].device
+        self._first = parameters[0]  # whose type and device count, also when it has left
+        self._places = {parameter: place for place, parameter in enumerate(parameters, start=1)}
+        self._padding = 0
         self._data = self._result = None
 
     def fill(self, weight, contribution, compression):
         """Packs gradients * weight and the contribution into what is sent."""
         self._remember()
-        dtype = self._dtype
-        device = self.parameters[0].device if self.parameters else self._device
+        dtype, device = self._first.dtype, self._first.device
+        self._contributors = len(contribution)
         self._elements = sum(parameter.numel() for parameter in self.parameters)
-        packed = torch.empty(self._elements + len(contribution), dtype=dtype, device=device)
+        packed = torch.empty(self._elements + self._contributors + self._padding, dtype=dtype,
+                             device=device)
         at = 0
         for parameter in self.parameters:
             part = packed[at:at + parameter.numel()]
@@ -75,8 +78,12 @@ class DenseBucket(_Bucket):
                 gradient = gradient.to_dense() if gradient.is_sparse else gradient
                 torch.mul(gradient.reshape(-1), weight, out=part)
             at += parameter.numel()
-        flags = torch.tensor(contribution, dtype=dtype)
+        flags = torch.tensor(list(contribution) + [0.0] * self._padding, dtype=dtype)
         self._shape = None
+        if not self.parameters:  # nothing that a compression of the script's own could be given
+            packed[:] = flags
+            self._data = packed.to(self._compressed_type(compression))
+            return
         if compression in _KEEPS_SMALL_NUMBERS:
             packed[at:] = flags
             self._data, self._context = compression.compress(packed)
@@ -88,7 +95,18 @@ class DenseBucket(_Bucket):
 
     def travels_as_half(self, compression):
         """Whether what is added up are float16s."""
-        return compression.compress(torch.ones(1, dtype=self._dtype))[0].dtype == torch.float16
+        return self._compressed_type(compression) == torch.float16
+
+    def _compressed_type(self, compression):
+        return compression.compress(torch.ones(1, dtype=self._first.dtype))[0].dtype
+
+    def drop(self, parameter):
+        """It travels elsewhere from now on. Ranks that have dropped different ones have different
+        lengths, also where these are of one size.
+        """
+        self.parameters = [other for other in self.parameters if other is not parameter]
+        self.pending.discard(parameter)
+        self._padding += self._places[parameter]
 
     def send(self):
         self.handle = start_allreduce(self._data, self._data, self.name, Sum, self._process_set,
@@ -98,20 +116,22 @@ class DenseBucket(_Bucket):
         """Waits; returns the summed contribution as a list."""
         handle, self.handle = self.handle, None
         received = synchronize(handle)
+        if not self.parameters:
+            return received[:self._contributors].tolist()
         if self._shape is None:
             self._result = compression.decompress(received, self._context)
-            return self._result[self._elements:].tolist()
+            return self._result[self._elements:][:self._contributors].tolist()
         compressed = received[:self._shape.numel()].reshape(self._shape)
         self._result = compression.decompress(compressed, self._context).reshape(-1)
-        return received[self._shape.numel():].tolist()
+        return received[self._shape.numel():][:self._contributors].tolist()
 
-    def scatter(self, divisor, but=()):
+    def scatter(self, divisor, but=frozenset()):
         """Puts the result into the gradients, but not into those of the parameters in `but`."""
         at = 0
         for parameter in self.parameters:
             part = self._result[at:at + parameter.numel()].view_as(parameter)
             at += parameter.numel()
-            if any(parameter is other for other in but):
+            if parameter in but:
                 continue
             if parameter.grad is None and not parameter.requires_grad:
                 continue  # it was frozen since: with a gradient, even of zero, it would decay
@@ -196,14 +216,13 @@ class SparseBucket(_Bucket):
         values = take(count * row.numel(), parameter.dtype).view((count,) + tuple(row))
         return indices, values, take(self._contributors, torch.float64)
 
-    def scatter(self, divisor, but=()):
+    def scatter(self, divisor, but=frozenset()):
         """Puts the result into the gradient, unless its parameter is in `but`. It is not coalesced,
         as after a backward pass.
         """
         parameter, = self.parameters
         values = self._values if divisor == 1.0 else self._values / divisor
-        left = any(parameter is other for other in but)
-        if not left and (parameter.grad is not None or parameter.requires_grad):
+        if parameter not in but and (parameter.grad is not None or parameter.requires_grad):
             parameter.grad = torch.sparse_coo_tensor(self._indices, values, parameter.shape,
                                                      **_UNCHECKED)
         self.reset()

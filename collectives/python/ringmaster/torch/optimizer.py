@@ -11,6 +11,7 @@ exactly the mean over one set of samples, and that set is what the sampler count
 
 import collections
 import contextlib
+import math
 import time
 import warnings
 import weakref
@@ -38,7 +39,7 @@ __all__ = ["DistributedOptimizer"]
 # backward. A model below it is one bucket.
 DEFAULT_BUCKET_BYTES = 16 << 20
 
-# After an error, how long operations of the same step are waited for that are not done yet.
+# After an error that all ranks have seen, how long operations of the same step are waited for.
 OTHERS_COME_SECONDS = 60.0
 
 _hooking = weakref.WeakSet()  # optimizers whose parameters tell them of their gradients
@@ -64,6 +65,7 @@ class _Distributed(GivesState, KeepsOriginal):
         self._should_synchronize = True
         self._void = False
         self._has_warned = False  # that changes of gradients have no effect
+        self._answering = 0  # ranks, when they last told each other what they know
         self._stuck = ""  # why no step can be made any more
         self._contribution = None
         self._launched = 0
@@ -213,16 +215,16 @@ class _Distributed(GivesState, KeepsOriginal):
         number = [other is parameter for other in everyone].index(True)
         name = "%s.sparse.%d" % (self._options.prefix, number)
         sparse = SparseBucket(name, number, parameter, sparse_dim, self._options.process_set)
-        bucket.parameters = [other for other in bucket.parameters if other is not parameter]
-        bucket.pending.discard(parameter)
+        bucket.drop(parameter)
         self._buckets.insert(self._buckets.index(bucket) + 1, sparse)
         self._bucket_of[parameter] = sparse
         return sparse
 
     def _learn_what_is_sparse(self):
-        """After a mismatch, which all ranks have seen. True: they knew of different parameters that
-        their gradients are sparse (one had an embedding's first gradient without the others, or came
-        later), and all know of all of them now; what was sent has to be sent again.
+        """After a mismatch, which all ranks have seen. True: what was sent has to be sent again,
+        because some have died since, or they knew of different parameters that their gradients are
+        sparse (one had an embedding's first gradient without the others, or came later), and all
+        know of all of them now.
         """
         known = [[bucket.number, bucket.sparse_dim] for bucket in self._buckets if bucket.is_sparse]
         rows = []
@@ -230,8 +232,9 @@ class _Distributed(GivesState, KeepsOriginal):
             [torch.tensor([[-1, len(known)]] + sorted(known))], [self._name_of_lists.encode()],
             self._options.process_set, [rows]).single())
         lists = [part.tolist() for part in everyones.split(rows) if len(part)]
+        fewer, self._answering = len(lists) < self._answering, len(lists)
         if all(other == lists[0] for other in lists):
-            return False
+            return fewer  # the one that differed may have died
         everyone = optimizer_options.parameters_of(self)
         for number, sparse_dim in sorted({tuple(one) for part in lists for one in part[1:]}):
             bucket = self._bucket_of[everyone[number]]
@@ -251,6 +254,8 @@ class _Distributed(GivesState, KeepsOriginal):
             self._launched += 1
 
     def _launch(self, bucket):
+        if self._stuck:
+            raise HorovodInternalError(self._stuck)
         if self._contribution is None:
             self._begin_reduction()
         weight, contribution = self._contribution
@@ -297,6 +302,7 @@ class _Distributed(GivesState, KeepsOriginal):
         if not self._buckets:
             self._synchronized = True
             return
+        self._answering = _size_at_first(self._options.process_set)
         sums = self._receive_all()
         while not sums or any(other != sums[0] for other in sums):
             # A death fell between two buckets. All survivors see the same sums, so all come here.
@@ -314,10 +320,10 @@ class _Distributed(GivesState, KeepsOriginal):
         """Parameters whose gradients the script has changed since they were sent (clipped, say),
         if they stay as the script has made them: with one rank the result is what they were.
         """
-        changed = [parameter for bucket in self._buckets for parameter in bucket.changed()]
+        changed = {parameter for bucket in self._buckets for parameter in bucket.changed()}
         if not changed or self._void:
-            return []
-        if _core.size() == 1:
+            return frozenset()
+        if _size_at_first(self._options.process_set) == 1:
             return changed
         if not self._has_warned:
             self._has_warned = True
@@ -326,7 +332,7 @@ class _Distributed(GivesState, KeepsOriginal):
                 "effect, because they are replaced by what all ranks' were. To clip or unscale "
                 "them call optimizer.synchronize() first, and then step with "
                 "`with optimizer.skip_synchronize(): optimizer.step()`", stacklevel=4)
-        return []
+        return frozenset()
 
     def _receive_all(self):
         """The summed contribution of each bucket; none: all ranks have to send theirs again."""
@@ -338,19 +344,20 @@ class _Distributed(GivesState, KeepsOriginal):
                     return []
                 raise
         except Exception as error:
-            self._give_up()
+            self._give_up(OTHERS_COME_SECONDS)
             if self._stuck:
                 raise HorovodInternalError("%s. Besides, %s" % (error, self._stuck)) from error
             raise
 
-    def _give_up(self):
+    def _give_up(self, seconds=math.inf):
         """After an error: no handle may stay, the samples go back, the next step begins clean."""
-        self._forget_reductions()
+        self._forget_reductions(seconds)
         if self._sampler is not None:
             self._sampler.give_back()
 
-    def _forget_reductions(self):
-        deadline = time.monotonic() + OTHERS_COME_SECONDS
+    def _forget_reductions(self, seconds=math.inf):
+        """`seconds`: how long operations are waited for that other ranks may never ask for."""
+        deadline = time.monotonic() + seconds
         for bucket in self._buckets:
             if bucket.handle is not None:
                 self._wait_for_others(bucket, deadline)
@@ -361,9 +368,9 @@ class _Distributed(GivesState, KeepsOriginal):
 
     def _wait_for_others(self, bucket, deadline):
         """An operation that other ranks don't ask for would meet one of a later step."""
-        while not bucket.handle.done() and time.monotonic() < deadline:
+        while deadline < math.inf and not bucket.handle.done() and time.monotonic() < deadline:
             time.sleep(0.001)
-        if bucket.handle.done():
+        if deadline == math.inf or bucket.handle.done():
             with contextlib.suppress(Exception):
                 synchronize(bucket.handle)
         elif not self._stuck:

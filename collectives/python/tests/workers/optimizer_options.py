@@ -166,6 +166,44 @@ def test_a_sparse_gradient_that_only_some_ranks_have_at_first():
             assert sum(bucket.is_sparse for bucket in optimizer._buckets) == 2
 
 
+def test_ranks_may_have_the_first_sparse_gradients_of_different_parameters():
+
+    class LargestFirst(rm.Compression.none):  # a script's own, which can't do without numbers
+
+        @staticmethod
+        def compress(tensor):
+            return tensor / tensor.abs().max().clamp(min=1.0), tensor.abs().max().clamp(min=1.0)
+
+        @staticmethod
+        def decompress(tensor, largest):
+            return tensor * largest
+
+    for compression in rm.Compression.none, LargestFirst:
+        tables = [torch.nn.Embedding(4, 2, sparse=True) for _ in range(2)]
+        for table in tables:
+            torch.nn.init.zeros_(table.weight)
+        optimizer = rm.DistributedOptimizer(
+            torch.optim.SGD([table.weight for table in tables], lr=float(size)),
+            compression=compression)
+        for _ in range(2):
+            optimizer.zero_grad()
+            tables[rank % 2](torch.tensor([1])).sum().backward()
+            optimizer.step()
+        for number, table in enumerate(tables):
+            expected = torch.zeros(4, 2)
+            expected[1] = -2.0 * len([r for r in range(size) if r % 2 == number])
+            assert torch.equal(table.weight.detach(), expected), (number, table.weight)
+
+
+def test_a_model_may_be_converted_after_its_optimizer_was_made():
+    weight = torch.nn.Parameter(torch.zeros(1, dtype=torch.float32))
+    optimizer = rm.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
+    weight.data = weight.data.double()
+    (weight * (1 + 2.0**-40)).sum().backward()
+    optimizer.step()
+    assert weight.item() == -(1 + 2.0**-40), weight
+
+
 def test_what_the_script_changes_before_the_step_is_replaced_and_it_hears_so():
     weight = torch.nn.Parameter(torch.zeros(2))
     optimizer = rm.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0))
