@@ -107,7 +107,13 @@ void Sidecars::ToAgent(int index, std::uint32_t life, std::function<void(Agent&)
 void Sidecars::Call(int index, const std::function<void(Agent&)>& work) {
   SimPod& pod = *parts_.pods[index];
   if (!pod.agent->Done()) work(*pod.agent);
-  if (pod.crashed) return Crash(index, "in the middle of what it did");
+  if (pod.crashed) {
+    Crash(index, "in the middle of what it did");
+    // A kubelet starts no sidecar again where all other containers have ended.
+    if (pod.terminated)
+      parts_.time.After(0, [this, index] { parts_.kill_pod(index, "its containers have ended"); });
+    return;
+  }
   if (!pod.agent->Done()) return Schedule(index);
   if (pod.agent->exit_code() != 0) {
     Crash(index, "it could not store its state");
