@@ -347,10 +347,10 @@ TEST_F(LauncherTest, ASidecarThatComesBackAfterSigtermDrainsThePod) {
   close(std::exchange(connection_, -1));
   close(std::exchange(listener_, -1));
   unlink(Path("s").c_str());
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it has seen that
-  kill(launcher_, SIGTERM);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  // It has seen that, and tries again some hundred milliseconds later.
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
   Listen();
+  kill(launcher_, SIGTERM);
   Accept();
   EXPECT_EQ(Await("term")["graceSeconds"], 30);
   std::this_thread::sleep_for(Shutdown::kSidecarReturns);
