@@ -284,7 +284,9 @@ TEST_F(LauncherTest, ADaemonOfALivingWorkerOutlivesAnotherWorker) {
   kill(second, SIGKILL);
   EXPECT_EQ(Await("exited")["slot"], 1);
   EXPECT_EQ(Await("started")["incarnation"], 2);
-  EXPECT_TRUE(Alive(daemon));
+  // Its answer comes after it has swept up.
+  Send({{"t", "look"}, {"slot", 0}, {"incarnation", 1}, {"pid", daemon}});
+  EXPECT_EQ(Await("state")["state"], "S");
   Send({{"t", "stop"}, {"graceSeconds", 0}});
   EXPECT_EQ(ExitCode(), 0);
   EXPECT_FALSE(Alive(daemon)) << "all end with the launcher";
