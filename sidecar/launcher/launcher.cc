@@ -138,11 +138,11 @@ void Launcher::OnUnfinished(const Unfinished& worker) {
 
 void Launcher::NoteSidecar() {
   const bool connected = link_.fd() >= 0;
-  if (std::exchange(connected_, connected) == connected) return;
-  if (!connected) return slots_.SidecarLost(Clock::now());
-  sidecar_seen_ = true;
-  slots_.SidecarFound(Clock::now());
-  shutdown_.SidecarFound();
+  // It may have been made and have broken in one look.
+  const bool anew = std::exchange(connections_, link_.connections()) != link_.connections();
+  if (std::exchange(connected_, connected) == connected && !anew) return;
+  if (anew) slots_.SidecarFound(Clock::now());
+  connected ? shutdown_.SidecarFound() : slots_.SidecarLost(Clock::now());
 }
 
 // ---- Processes that stand still
@@ -217,9 +217,9 @@ void Launcher::OnFinish(bool left) {
 void Launcher::OnTerminate() {
   // The sidecar lets the workers leave at a step boundary. Without one nothing else tells them.
   using SidecarIs = Shutdown::SidecarIs;
-  const auto sidecar = link_.fd() >= 0 ? SidecarIs::kThere
-                       : sidecar_seen_ ? SidecarIs::kAway
-                                       : SidecarIs::kNotSeenYet;
+  const auto sidecar = link_.fd() >= 0           ? SidecarIs::kThere
+                       : link_.connections() > 0 ? SidecarIs::kAway
+                                                 : SidecarIs::kNotSeenYet;
   const milliseconds patience = options_.grace - DrainReserve(options_.grace);
   if (!shutdown_.Terminate(Clock::now(), patience, sidecar))
     return StopAll(0, seconds(1), "terminated again");

@@ -60,7 +60,7 @@ class Launcher {
   LibrarySlots library_;
   std::optional<ForeignSlots> foreign_;  // in its place where the collectives are not ours
   bool connected_ = false;
-  bool sidecar_seen_ = false;  // there was a connection to it
+  uint64_t connections_ = 0;  // as many have been noted
   bool orphaned_ = false;
 };
 

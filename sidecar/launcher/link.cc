@@ -65,6 +65,7 @@ void Link::Connect(Clock::time_point now) {
     Close(now);
     return;
   }
+  ++connections_;
   backoff_ = kFirstBackoff;
   reader_ = {};
   writing_ = greet_();

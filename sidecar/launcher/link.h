@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
@@ -42,6 +43,8 @@ class Link {
 
   // What to hand to poll(2); fd() is -1 while not connected.
   int fd() const { return fd_; }
+  // How many connections were made, this one included.
+  uint64_t connections() const { return connections_; }
   short events() const;
   // When Poll should run even if nothing happens.
   Clock::time_point wake_at() const;
@@ -57,6 +60,7 @@ class Link {
   const std::function<void(const nlohmann::json&)> receive_;
 
   int fd_ = -1;
+  uint64_t connections_ = 0;
   Clock::time_point retry_at_{};
   std::chrono::milliseconds backoff_{50};
   worker_link::FrameReader reader_;

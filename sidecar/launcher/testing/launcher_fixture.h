@@ -105,7 +105,7 @@ class LauncherTest : public testing::Test {
 
   void Accept() {
     pollfd fd{listener_, POLLIN, 0};
-    ASSERT_EQ(poll(&fd, 1, 20000), 1) << "the launcher does not connect";
+    ASSERT_EQ(poll(&fd, 1, 20000), 1) << "the launcher does not connect: " << Log();
     connection_ = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
     reader_ = {};
     hello_ = Await("hello");
