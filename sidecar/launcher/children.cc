@@ -17,11 +17,10 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenSweeps{20};
 
-// It has not been reaped yet.
+// Though it has not been reaped yet.
 bool HasEnded(pid_t pid) {
-  siginfo_t info{};
-  const auto id = static_cast<id_t>(pid);
-  return waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
+  const char state = StateOfProcess(pid);
+  return state == 'Z' || state == 'X';
 }
 
 int64_t InitialRank(const Options& options, int slot) {

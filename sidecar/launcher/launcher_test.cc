@@ -4,7 +4,6 @@
 #include <thread>
 #include <utility>
 
-#include "sidecar/launcher/shutdown.h"
 #include "sidecar/launcher/slots.h"
 #include "sidecar/launcher/testing/launcher_fixture.h"
 
@@ -340,6 +339,15 @@ TEST_F(LauncherTest, AsksTheSidecarToDrainBeforeItPassesSigtermOn) {
   ExitCode();
 }
 
+bool HasSocket(pid_t pid) {
+  std::error_code ignored;
+  for (const auto& fd :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", ignored)) {
+    if (std::filesystem::read_symlink(fd, ignored).string().starts_with("socket:")) return true;
+  }
+  return false;
+}
+
 // The sidecar is there again in a moment, as when SIGTERM meets its restart.
 TEST_F(LauncherTest, ASidecarThatComesBackAfterSigtermDrainsThePod) {
   Listen();
@@ -349,13 +357,11 @@ TEST_F(LauncherTest, ASidecarThatComesBackAfterSigtermDrainsThePod) {
   close(std::exchange(connection_, -1));
   close(std::exchange(listener_, -1));
   unlink(Path("s").c_str());
-  // It has seen that, and tries again some hundred milliseconds later.
-  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  ASSERT_TRUE(Eventually([&] { return !HasSocket(launcher_); })) << "it has seen that";
   Listen();
   kill(launcher_, SIGTERM);
   Accept();
   EXPECT_EQ(Await("term")["graceSeconds"], 30);
-  std::this_thread::sleep_for(Shutdown::kSidecarReturns);
   EXPECT_TRUE(Alive(worker)) << "it finishes its step first";
   Send({{"t", "finish"}, {"left", true}});
   kill(worker, SIGKILL);

@@ -293,8 +293,6 @@ class _Distributed(GivesState, KeepsOriginal):
         HorovodInternalError: what the ranks gave does not fit together; the next step begins clean,
         unless the error says that there can be none.
         """
-        if self._stuck:
-            raise HorovodInternalError(self._stuck)
         self._take_in_late_parameters()
         for bucket in self._buckets:
             bucket.pending.clear()  # a parameter without a gradient counts as zero
