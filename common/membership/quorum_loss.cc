@@ -20,6 +20,31 @@ const Worker* FindWorker(const Candidate& candidate, const RankEntry& rank) {
   return at == candidate.workers.end() ? nullptr : &*at;
 }
 
+bool HoldsStateOf(const View& base, const Candidate& candidate) {
+  return std::any_of(candidate.workers.begin(), candidate.workers.end(),
+                     [&](const Worker& worker) { return worker.holds == base.epoch; });
+}
+
+// Which pod of `base` this report speaks for; -1: none. A sidecar that has lost its file is another
+// incarnation than the view's: its promises and votes are gone, but not what its worker holds. Once
+// all pods have given up the lower lineages nobody asks for those votes any more, so that the
+// worker counts.
+int MemberOf(const View& base, const RecoveryReport& report) {
+  const Pod& pod = report.candidate.pod;
+  const int member = base.FindMember(pod.uid, pod.incarnation);
+  if (member >= 0 || !HoldsStateOf(base, report.candidate)) return member;
+  return base.FindPod(pod.uid);
+}
+
+// The sidecars of the view are those that have reported.
+void NameIncarnations(const Reports& reports, View* view) {
+  for (const RecoveryReport* report : reports) {
+    const Pod& pod = report->candidate.pod;
+    const int index = view->FindPod(pod.uid);
+    if (index >= 0 && view->pods[index].incarnation != pod.incarnation) view->pods[index] = pod;
+  }
+}
+
 // The first view of the lineage, made of the members of `base` that have reported and not resigned.
 // Null where none of them holds the state.
 ViewPtr Continue(const View& base, std::uint64_t lineage, const Reports& reports,
@@ -33,11 +58,10 @@ ViewPtr Continue(const View& base, std::uint64_t lineage, const Reports& reports
   change.sizes = sizes;
   change.proposer = base.coordinator;
   for (const RecoveryReport* report : reports) {
-    const Pod& pod = report->candidate.pod;
     // A pod that knows a newer view does not go on from this one: either the newer view has made
     // its state void, or it holds newer steps.
     if (EpochOf(report->view) > base.epoch) continue;
-    const int index = base.FindMember(pod.uid, pod.incarnation);
+    const int index = MemberOf(base, *report);
     const bool counted = report->resigned && without.Has(Clause::kResignedExcluded);
     if (index < 0 || (report->resigned && !counted)) continue;
     change.ran = change.ran || (EpochOf(report->view) == base.epoch && report->ran);
@@ -54,6 +78,7 @@ ViewPtr Continue(const View& base, std::uint64_t lineage, const Reports& reports
   View first = *next;
   first.epoch = MakeEpoch(lineage, 1);
   first.reason = Reason::kQuorumRecovered;
+  NameIncarnations(reports, &first);
   return std::make_shared<const View>(std::move(first));
 }
 

@@ -128,6 +128,29 @@ TEST(QuorumLossTest, AnotherIncarnationOfAPodIsNoMember) {
   EXPECT_THAT(PodsOf(hearing.Evaluate().view), ElementsAre("b"));
 }
 
+TEST(QuorumLossTest, AWorkerThatHoldsTheStateStaysThoughItsSidecarHasAnotherIncarnation) {
+  const ViewPtr view = MakeView(7, {"a", "b"});
+  Hearing hearing;
+  hearing.Reports("a", view).last().candidate.pod.incarnation = 2;
+  hearing.last().candidate.pod.address = "a:2";
+  hearing.last().candidate.workers[0].holds = view->epoch;
+  const RecoveryResult result = hearing.Evaluate();
+  ASSERT_NE(result.view, nullptr);
+  ASSERT_THAT(PodsOf(result.view), ElementsAre("a"));
+  EXPECT_EQ(result.view->pods[0].incarnation, 2u);
+  EXPECT_EQ(result.view->pods[0].address, "a:2");
+  EXPECT_FALSE(result.view->ranks[0].joined);
+}
+
+// What it held in an earlier view is void: the others went on without it.
+TEST(QuorumLossTest, AWorkerOfAnotherIncarnationThatMissedTheViewIsNoMember) {
+  const ViewPtr view = MakeView(7, {"a", "b"});
+  Hearing hearing;
+  hearing.Reports("a", view).last().candidate.pod.incarnation = 2;
+  hearing.last().candidate.workers[0].holds = view->epoch - 1;
+  EXPECT_TRUE(hearing.Evaluate().nobody_holds);
+}
+
 TEST(QuorumLossTest, AViewOfJoinersAloneGivesWayToOneWhoseMembersHoldTheState) {
   const RecoveryResult result = Hearing()
                                     .Reports("c", MakeView(7, {"a", "b", "c"}))

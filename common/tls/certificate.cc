@@ -146,16 +146,34 @@ tl::expected<KeyPair, std::string> MakeAuthority(Time now, std::chrono::seconds 
   return KeyPair{CertificateToPem(self), KeyToPem(key.get())};
 }
 
+struct Issuer::Parts {
+  Owned<X509> certificate;
+  Owned<EVP_PKEY> key;
+};
+
+tl::expected<Issuer, std::string> Issuer::Of(const KeyPair& authority) {
+  auto certificates = ReadAll(authority.certificate_pem);
+  Owned<EVP_PKEY> key = ReadKey(authority.key_pem);
+  if (certificates.empty() || !key) {
+    return tl::unexpected<std::string>("the authority has no certificate and key that can be read");
+  }
+  return Issuer(std::make_shared<const Parts>(
+      Parts{.certificate = std::move(certificates.front()), .key = std::move(key)}));
+}
+
 tl::expected<KeyPair, std::string> Issue(const KeyPair& authority,
                                          const std::vector<std::string>& names, Time now,
                                          std::chrono::seconds lifetime,
                                          const std::string& key_pem) {
-  const auto issuers = ReadAll(authority.certificate_pem);
-  const Owned<EVP_PKEY> issuer_key = ReadKey(authority.key_pem);
-  if (issuers.empty() || !issuer_key) {
-    return tl::unexpected<std::string>("the authority has no certificate and key that can be read");
-  }
-  X509* issuer = issuers.front().get();
+  const auto issuer = Issuer::Of(authority);
+  if (!issuer) return tl::unexpected(issuer.error());
+  return issuer->Issue(names, now, lifetime, key_pem);
+}
+
+tl::expected<KeyPair, std::string> Issuer::Issue(const std::vector<std::string>& names, Time now,
+                                                 std::chrono::seconds lifetime,
+                                                 const std::string& key_pem) const {
+  X509* issuer = parts_->certificate.get();
   const Owned<EVP_PKEY> key(key_pem.empty() ? EVP_EC_gen("P-256") : ReadKey(key_pem).release());
   if (!key) return tl::unexpected<std::string>("OpenSSL can't make a key");
   std::string alternatives;
@@ -174,7 +192,7 @@ tl::expected<KeyPair, std::string> Issue(const KeyPair& authority,
       !AddExtension(self, issuer, NID_subject_key_identifier, "hash") ||
       !AddExtension(self, issuer, NID_authority_key_identifier, "keyid") ||
       !AddExtension(self, issuer, NID_subject_alt_name, alternatives) ||
-      X509_sign(self, issuer_key.get(), EVP_sha256()) == 0) {
+      X509_sign(self, parts_->key.get(), EVP_sha256()) == 0) {
     ERR_clear_error();
     return tl::unexpected("OpenSSL can't make a certificate for " + alternatives);
   }

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 
 namespace ringmaster::tls {
@@ -35,6 +37,23 @@ inline constexpr std::chrono::hours kClockSkew{1};
 
 // A self-signed authority that may sign certificates and nothing else.
 tl::expected<KeyPair, std::string> MakeAuthority(Time now, std::chrono::seconds lifetime);
+
+// An authority that is read once, for whoever issues many certificates: OpenSSL takes as long to
+// read a key as to sign with it.
+class Issuer {
+ public:
+  static tl::expected<Issuer, std::string> Of(const KeyPair& authority);
+  // As the function below.
+  tl::expected<KeyPair, std::string> Issue(const std::vector<std::string>& names, Time now,
+                                           std::chrono::seconds lifetime,
+                                           const std::string& key_pem = "") const;
+
+ private:
+  struct Parts;
+  explicit Issuer(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+
+  std::shared_ptr<const Parts> parts_;
+};
 
 // A certificate for client and server. Empty `key_pem`: a new key is made; else that key is kept.
 // `names`: DNS names or IPv4 addresses.

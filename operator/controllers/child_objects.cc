@@ -55,6 +55,7 @@ ChildObjects::ChildObjects(std::shared_ptr<kube::KubeApi> api, ChildObjectOption
                            std::function<void(const std::string&)> changed)
     : api_(std::move(api)),
       options_(std::move(options)),
+      issuer_(tls::Issuer::Of(options_.authority.value_or(tls::KeyPair()))),
       services_(api_, kube::Services(), Ours(options_.watch_namespaces), Report(changed)),
       budgets_(api_, kube::PodDisruptionBudgets(), Ours(options_.watch_namespaces),
                Report(changed)),
@@ -194,8 +195,9 @@ kube::Result<void> ChildObjects::WriteSecret(const api::HorovodJob& job, const J
                                : !options_.ring_key.empty()
                                    ? options_.ring_key
                                    : ring_key::Derive(options_.authority->key_pem, job.uid);
-  const auto pair = tls::Issue(*options_.authority, {tls::JobName(job.uid)},
-                               std::chrono::system_clock::now(), kJobCertificateLifetime);
+  if (!issuer_) return tl::unexpected(kube::Error{.message = issuer_.error()});
+  const auto pair = issuer_->Issue({tls::JobName(job.uid)}, std::chrono::system_clock::now(),
+                                   kJobCertificateLifetime);
   if (!pair) return tl::unexpected(kube::Error{.message = pair.error()});
   const Json wanted = BuildTlsSecret(job, options_.authority->certificate_pem, *pair, ring_key);
   const auto written = exists

@@ -71,6 +71,7 @@ class ChildObjects {
 
   const std::shared_ptr<kube::KubeApi> api_;
   const ChildObjectOptions options_;
+  const tl::expected<tls::Issuer, std::string> issuer_;
   runtime::Informer services_, budgets_, policies_;
   std::unique_ptr<runtime::Informer> pod_groups_;  // null: PodGroups are not used
   mutable sync::Mutex mu_;

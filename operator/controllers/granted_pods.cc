@@ -111,6 +111,12 @@ Json GrantedPods::Build(const api::HorovodJob& job, const planner::PodCreate& cr
   for (const char* field : {"uid", "resourceVersion", "creationTimestamp"}) {
     pod["metadata"].erase(field);
   }
+  // Each of thousands of jobs that wait has one for each of its pods, and the line reads none of
+  // these.
+  for (const char* field : {"annotations", "finalizers", "ownerReferences"}) {
+    pod["metadata"].erase(field);
+  }
+  pod.erase("status");
   pod["metadata"]["namespace"] = job.ns;
   RequestWhatIsLimited(pod);
   return pod;

@@ -15,6 +15,7 @@
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/pod_groups.h"
 #include "operator/controllers/pod_identity.h"
+#include "operator/controllers/slim_objects.h"
 #include "operator/planner/planner.h"
 
 namespace ringmaster::controllers {
@@ -149,8 +150,8 @@ Json PodWriter::Build(const api::HorovodJob& job, const planner::PodCreate& crea
 }
 
 PodWriter::Attempt PodWriter::Create(const api::HorovodJob& job, const planner::PodCreate& create) {
-  auto created =
-      api_->CreateWith(kube::Pods(), job.ns, Build(job, create), {.field_validation = "Strict"});
+  auto created = api_->CreateWith(kube::Pods(), job.ns, Build(job, create),
+                                  {.field_validation = "Strict", .unread = UnreadOfPods()});
   if (!created) return NotCreated(job, create, created.error());
   pods_->Observe(*created);
   return {.there = true, .made = std::move(*created)};
@@ -160,13 +161,14 @@ std::shared_ptr<const Json> PodWriter::TryOut(const api::HorovodJob& job, int in
   const planner::PodCreate create{.index = index};
   const Json pod = Build(job, create);
   auto tried =
-      api_->CreateWith(kube::Pods(), job.ns, pod, {.field_validation = "Strict", .dry_run = true});
+      api_->CreateWith(kube::Pods(), job.ns, pod,
+                       {.field_validation = "Strict", .dry_run = true, .unread = UnreadOfPods()});
   // A webhook with side effects keeps the API server from saying more than the template does.
   const bool can_not =
       !tried && tried.error().message.find("does not support dry run") != std::string::npos;
   if (tried || can_not) {
     tried ? backoff_->DryRunWorked(job) : backoff_->Worked(job, Needed::kDryRun);
-    return std::make_shared<const Json>(tried ? std::move(*tried) : pod);
+    return std::make_shared<const Json>(SlimPod(tried ? std::move(*tried) : pod));
   }
   ReportNotCreated(job, Needed::kDryRun, planner::PodName(job.name, index),
                    NotCreated(job, create, tried.error()));

@@ -105,7 +105,7 @@ SidecarRegistry::ConnectionId SidecarRegistry::Connect(const job::Registration& 
     const sync::MutexLock lock(&mu_);
     id = ++last_id_;
     Job& job = JobOf(registration.job_uid);
-    if (!job.key_is_known) job.key = key;
+    if (!job.key_is_known) SetKey(registration.job_uid, key, &job);
     job.reports.Connected(registration, clock_.wall());
     Stream& stream = job.streams[registration.pod_uid];
     places_.erase(stream.id);
@@ -119,6 +119,24 @@ SidecarRegistry::ConnectionId SidecarRegistry::Connect(const job::Registration& 
 
 SidecarRegistry::Job& SidecarRegistry::JobOf(const std::string& job_uid) {
   return jobs_.try_emplace(job_uid, forgets_.old_reports).first->second;
+}
+
+void SidecarRegistry::SetKey(const std::string& job_uid, const std::string& job_key, Job* job) {
+  if (job->key == job_key) return;
+  if (const auto former = uids_.find(job->key); former != uids_.end()) {
+    former->second.erase(job_uid);
+    if (former->second.empty()) uids_.erase(former);
+  }
+  job->key = job_key;
+  uids_[job_key].insert(job_uid);
+}
+
+void SidecarRegistry::Erase(const std::string& job_uid) {
+  const auto job = jobs_.find(job_uid);
+  if (job == jobs_.end()) return;
+  SetKey(job_uid, "", &job->second);
+  uids_.erase("");
+  jobs_.erase(job);
 }
 
 void SidecarRegistry::Disconnect(ConnectionId id) {
@@ -158,7 +176,7 @@ api::Time SidecarRegistry::FirstSeen(const std::string& job_key, const std::stri
                                      std::uint64_t epoch) {
   const sync::MutexLock lock(&mu_);
   Job& job = JobOf(job_uid);
-  job.key = job_key;
+  SetKey(job_uid, job_key, &job);
   job.key_is_known = true;
   if (job.seen_epoch != epoch) job.seen_at = clock_.wall();
   job.seen_epoch = epoch;
@@ -169,7 +187,7 @@ api::Time SidecarRegistry::TakenOver(const std::string& job_key, const std::stri
                                      bool begun) {
   const sync::MutexLock lock(&mu_);
   Job& job = JobOf(job_uid);
-  job.key = job_key;
+  SetKey(job_uid, job_key, &job);
   job.key_is_known = true;
   if (!job.taken_over) {
     job.taken_over = begun ? clock_.wall() : api::Time();
@@ -243,15 +261,17 @@ void SidecarRegistry::Forget(const std::string& job_key, const std::string& job_
   std::vector<std::string> forgotten;
   {
     const sync::MutexLock lock(&mu_);
-    for (const auto& [uid, job] : jobs_) {
-      if (job.key == job_key && uid != job_uid_to_keep) forgotten.push_back(uid);
+    const auto uids = uids_.find(job_key);
+    if (uids == uids_.end()) return;
+    for (const std::string& uid : uids->second) {
+      if (uid != job_uid_to_keep) forgotten.push_back(uid);
     }
   }
   if (forgotten.empty()) return;
   for (const std::string& uid : forgotten) Dismiss(uid);
   {
     const sync::MutexLock lock(&mu_);
-    for (const std::string& uid : forgotten) jobs_.erase(uid);
+    for (const std::string& uid : forgotten) Erase(uid);
     for (auto place = places_.begin(); place != places_.end();) {
       place = jobs_.count(place->second.job_uid) == 0 ? places_.erase(place) : std::next(place);
     }

@@ -123,6 +123,8 @@ class SidecarRegistry {
   };
 
   Job& JobOf(const std::string& job_uid) REQUIRES(mu_);
+  void SetKey(const std::string& job_uid, const std::string& job_key, Job* job) REQUIRES(mu_);
+  void Erase(const std::string& job_uid) REQUIRES(mu_);
   // Calls the change handler.
   void Report(const std::string& key, std::chrono::milliseconds delay);
 
@@ -134,8 +136,9 @@ class SidecarRegistry {
   PodLookup pod_lookup_ GUARDED_BY(mu_);
   JobLookup job_lookup_ GUARDED_BY(mu_);
   ConnectionId last_id_ GUARDED_BY(mu_) = 0;
-  std::map<std::string, Job> jobs_ GUARDED_BY(mu_);       // by job uid
-  std::map<ConnectionId, Place> places_ GUARDED_BY(mu_);  // of the open streams
+  std::map<std::string, Job> jobs_ GUARDED_BY(mu_);                    // by job uid
+  std::map<std::string, std::set<std::string>> uids_ GUARDED_BY(mu_);  // of jobs_, by their key
+  std::map<ConnectionId, Place> places_ GUARDED_BY(mu_);               // of the open streams
 };
 
 }  // namespace ringmaster::controllers

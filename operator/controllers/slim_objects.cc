@@ -1,7 +1,11 @@
 #include "operator/controllers/slim_objects.h"
 
+#include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "common/fields/fields.h"
@@ -44,10 +48,46 @@ Json Take(Json& object, const char* name) {
   return at == object.end() ? Json::object() : std::move(*at);
 }
 
-void DropNotes(Json& metadata) {
+// Ours, those of autoscalers that we write, and no notes of others: a network plugin's may be long.
+bool IsReadAnnotation(const std::string& name) {
+  constexpr std::array<std::string_view, 4> kRead = {"ringmaster.dev/", "autoscaling.x-k8s.io/",
+                                                     "cluster-autoscaler.kubernetes.io/",
+                                                     "karpenter.sh/"};
+  return std::any_of(kRead.begin(), kRead.end(),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+void SlimOwnMetadata(Json& metadata) {
+  SlimEach(metadata, "ownerReferences", {"kind", "name", "uid", "controller"});
   const auto annotations = metadata.find("annotations");
   if (annotations == metadata.end() || !annotations->is_object()) return;
-  annotations->erase("kubectl.kubernetes.io/last-applied-configuration");
+  for (auto at = annotations->begin(); at != annotations->end();) {
+    at = IsReadAnnotation(at.key()) ? std::next(at) : annotations->erase(at);
+  }
+}
+
+// That a pod is ready, or has been, is read from its containers.
+void SlimOwnConditions(Json& status) {
+  const auto conditions = status.find("conditions");
+  if (conditions == status.end() || !conditions->is_array()) return;
+  Json kept = Json::array();
+  for (Json& condition : *conditions) {
+    const std::string type = fields::Text(condition, "type");
+    const bool waits = type == "PodScheduled" && fields::Text(condition, "status") != "True";
+    if (!waits && type != "DisruptionTarget") continue;
+    kept.push_back(Only(std::move(condition), {"type", "status", "reason", "message"}));
+  }
+  *conditions = std::move(kept);
+}
+
+// The image is named only where it can't be had.
+void DropImagesThatAreThere(Json& statuses) {
+  if (!statuses.is_array()) return;
+  for (Json& container : statuses) {
+    if (container.is_object() &&
+        !fields::Member(fields::Member(container, "state"), "waiting").is_object())
+      container.erase("image");
+  }
 }
 
 }  // namespace
@@ -75,7 +115,7 @@ Json SlimPod(Json pod) {
          {"labels", "annotations", "ownerReferences", "finalizers", "creationTimestamp"}) {
       if (metadata.contains(name)) slim["metadata"][name] = std::move(metadata[name]);
     }
-    DropNotes(slim["metadata"]);
+    SlimOwnMetadata(slim["metadata"]);
   }
   slim["spec"] = Only(std::move(spec),
                       {"nodeName", "schedulingGates", "schedulingGroup", "nodeSelector", "affinity",
@@ -97,41 +137,64 @@ Json SlimPod(Json pod) {
   slim["status"].update(refusal);
   for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
     SlimEach(slim["status"], list, {"name", "image", "state", "ready", "restartCount"});
+    if (slim["status"].contains(list)) DropImagesThatAreThere(slim["status"][list]);
   }
+  if (ours) SlimOwnConditions(slim["status"]);
   return slim;
 }
 
 fields::Unread UnreadOfPods() {
   static constexpr fields::UnreadField kFields[] = {
-      {"spec", "volumes"},
+      {"spec", "dnsConfig"},
+      {"spec", "imagePullSecrets"},
       {"spec", "securityContext"},
+      {"spec", "topologySpreadConstraints"},
+      {"spec", "volumes"},
+      {"status", "hostIPs"},
+      {"status", "podIPs"},
       {"containers", "args"},
       {"containers", "command"},
       {"containers", "env"},
       {"containers", "envFrom"},
       {"containers", "image"},
+      {"containers", "imagePullPolicy"},
       {"containers", "lifecycle"},
       {"containers", "livenessProbe"},
       {"containers", "ports"},
       {"containers", "readinessProbe"},
       {"containers", "securityContext"},
       {"containers", "startupProbe"},
+      {"containers", "terminationMessagePath"},
+      {"containers", "terminationMessagePolicy"},
       {"containers", "volumeMounts"},
       {"initContainers", "args"},
       {"initContainers", "command"},
       {"initContainers", "env"},
       {"initContainers", "envFrom"},
       {"initContainers", "image"},
+      {"initContainers", "imagePullPolicy"},
       {"initContainers", "lifecycle"},
       {"initContainers", "livenessProbe"},
       {"initContainers", "ports"},
       {"initContainers", "readinessProbe"},
       {"initContainers", "securityContext"},
       {"initContainers", "startupProbe"},
+      {"initContainers", "terminationMessagePath"},
+      {"initContainers", "terminationMessagePolicy"},
       {"initContainers", "volumeMounts"},
+      {"containerStatuses", "allocatedResources"},
+      {"containerStatuses", "containerID"},
+      {"containerStatuses", "imageID"},
       {"containerStatuses", "lastState"},
+      {"containerStatuses", "resources"},
+      {"containerStatuses", "user"},
       {"containerStatuses", "volumeMounts"},
+      {"initContainerStatuses", "allocatedResources"},
+      {"initContainerStatuses", "containerID"},
+      {"initContainerStatuses", "imageID"},
       {"initContainerStatuses", "lastState"},
+      {"initContainerStatuses", "resources"},
+      {"initContainerStatuses", "user"},
       {"initContainerStatuses", "volumeMounts"},
   };
   return kFields;

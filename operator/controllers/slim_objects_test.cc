@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/fields/parse_object.h"
 #include "operator/controllers/node_facts.h"
 #include "operator/controllers/pod_facts.h"
 #include "operator/controllers/pod_identity.h"
+#include "operator/kube/parse_object.h"
 #include "operator/scheduler/capacity.h"
 
 namespace ringmaster::controllers {
@@ -22,11 +22,13 @@ Json WorkerPod() {
       "creationTimestamp": "2026-11-01T10:00:00Z",
       "managedFields": [{"manager": "kubelet"}],
       "annotations": {"ringmaster.dev/drain": "ScaledDown",
+                      "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+                      "k8s.v1.cni.cncf.io/network-status": "long",
                       "kubectl.kubernetes.io/last-applied-configuration": "long"},
       "labels": {"training.kubeflow.org/job-role": "worker", "ringmaster.dev/job-uid": "j",
                  "training.kubeflow.org/replica-index": "3"},
       "finalizers": ["ringmaster.dev/proof-of-death"],
-      "ownerReferences": [{"kind": "HorovodJob", "name": "digits", "uid": "j", "controller": true}]},
+      "ownerReferences": [{"apiVersion": "ringmaster.dev/v1alpha1", "kind": "HorovodJob", "name": "digits", "uid": "j", "controller": true}]},
     "spec": {"schedulingGates": [{"name": "ringmaster.dev/gang"}], "nodeSelector": {"pool": "gpu"},
       "priority": 5, "preemptionPolicy": "Never",
       "terminationGracePeriodSeconds": 20, "volumes": [{"name": "v"}],
@@ -36,7 +38,7 @@ Json WorkerPod() {
       "containers": [{"name": "worker", "image": "i", "command": ["a"],
                       "resources": {"requests": {"cpu": "2"}}}]},
     "status": {"phase": "Pending", "podIPs": [],
-      "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+      "conditions": [{"type": "ContainersReady", "status": "True"}, {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
                       "message": "no"}],
       "containerStatuses": [{"name": "worker", "image": "i", "imageID": "long",
         "lastState": {"terminated": {"exitCode": 3}},
@@ -60,24 +62,24 @@ TEST(SlimObjectsTest, OfAWorkerPodAllStaysThatIsRead) {
   for (const char* read : {"nodeSelector", "priority", "preemptionPolicy"}) {
     EXPECT_EQ(slim["spec"][read], pod["spec"][read]);
   }
-  for (const char* unread :
-       {"managedFields", "volumes", "env", "imageID", "lastState", "command", "last-applied"}) {
+  for (const char* unread : {"managedFields", "volumes", "env", "imageID", "lastState", "command",
+                             "last-applied", "ContainersReady", "k8s.v1.cni", "apiVersion"}) {
     EXPECT_EQ(slim.dump().find(unread), std::string::npos) << unread;
   }
 }
 
 // A watch leaves these fields out, so that nobody ever sees them.
 Json WithoutUnread(const Json& object, fields::Unread unread) {
-  return fields::ParseObjectOrDiscard(object.dump(), {}, unread);
+  return kube::ParseObjectOrDiscard(object.dump(), {}, unread);
 }
 
 TEST(SlimObjectsTest, WhatIsUnreadIsDroppedAnyway) {
   Json pod = WorkerPod();
   for (const fields::UnreadField& field : UnreadOfPods()) {
-    Json& parent = field.parent == "spec" ? pod["spec"]
-                   : pod["spec"].contains(field.parent)
-                       ? pod["spec"][std::string(field.parent)][0]
-                       : pod["status"][std::string(field.parent)][0];
+    Json& parent =
+        field.parent == "spec" || field.parent == "status" ? pod[std::string(field.parent)]
+        : pod["spec"].contains(field.parent) ? pod["spec"][std::string(field.parent)][0]
+                                             : pod["status"][std::string(field.parent)][0];
     parent[std::string(field.name)] = "x";
   }
   EXPECT_NE(WithoutUnread(pod, UnreadOfPods()), pod);
@@ -86,6 +88,22 @@ TEST(SlimObjectsTest, WhatIsUnreadIsDroppedAnyway) {
       {"allocatable": {"cpu": "4"}, "images": [{"names": ["long"]}]}})");
   EXPECT_NE(WithoutUnread(node, UnreadOfNodes()), node);
   EXPECT_EQ(SlimNode(WithoutUnread(node, UnreadOfNodes())), SlimNode(node));
+}
+
+TEST(SlimObjectsTest, OfAPodThatRunsItStaysThatSomebodyWantsItToGo) {
+  Json pod = WorkerPod();
+  pod["metadata"]["annotations"].erase("ringmaster.dev/drain");
+  pod["status"] = Json::parse(R"({"phase": "Running", "conditions": [
+      {"type": "PodScheduled", "status": "True"},
+      {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}],
+      "containerStatuses": [{"name": "worker", "image": "i", "ready": true,
+                             "state": {"running": {"startedAt": "2026-11-01T10:00:05Z"}}}]})");
+  const planner::PodFacts was = ReadPod(pod), is = ReadPod(SlimPod(pod));
+  EXPECT_EQ(is.drain_reason, "EvictionByEvictionAPI");
+  EXPECT_EQ(is.running_since, was.running_since);
+  EXPECT_TRUE(is.running_since);
+  EXPECT_EQ(is.shields, was.shields);
+  EXPECT_EQ(SlimPod(pod)["status"]["containerStatuses"][0].count("image"), 0u);
 }
 
 TEST(SlimObjectsTest, SlimmingTwiceChangesNothing) {

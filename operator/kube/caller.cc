@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "common/fields/parse_object.h"
 #include "common/sync/pause.h"
+#include "operator/kube/parse_object.h"
 
 namespace ringmaster::kube {
 namespace {
@@ -25,8 +25,8 @@ Error Stopped(const CallContext& context) {
   return Unavailable(context.text, "this client is stopping");
 }
 
-Json Parse(const std::string& body) {
-  Json json = fields::ParseObjectOrDiscard(body, kAnswerLimits);
+Json Parse(const std::string& body, fields::Unread unread = {}) {
+  Json json = ParseObjectOrDiscard(body, kAnswerLimits, unread);
   return json.is_discarded() ? Json(body) : json;
 }
 
@@ -89,7 +89,7 @@ void Caller::NotifyObserver(const CallContext& context, int code, Clock::time_po
       {context.verb, context.resource, context.subresource, code, ended - began, throttled});
 }
 
-Result<Json> Caller::Call(const CallContext& context, HttpRequest request) {
+Result<Json> Caller::Call(const CallContext& context, HttpRequest request, fields::Unread unread) {
   const auto deadline = Clock::now() + config_.deadline;
   bool renewed = false;
   for (int tries = 1;; ++tries) {
@@ -120,7 +120,7 @@ Result<Json> Caller::Call(const CallContext& context, HttpRequest request) {
       if (!renewed && credentials_.Expire(*credential, deadline)) pause = milliseconds(0);
       renewed = true;
     } else if (response->status >= 200 && response->status < 300) {
-      Json body = Parse(response->body);
+      Json body = Parse(response->body, unread);
       if (body.is_object()) return body;
       return tl::unexpected(Internal(context.text, "the answer is not a JSON object"));
     } else {

@@ -41,7 +41,8 @@ class Caller {
   Caller(const ClientConfig& config, std::unique_ptr<HttpConnections> http);
 
   // Returns the JSON object of a 2xx answer. Sets request.deadline.
-  Result<Json> Call(const CallContext& context, HttpRequest request);
+  // `unread`: what may be left out of the answer.
+  Result<Json> Call(const CallContext& context, HttpRequest request, fields::Unread unread = {});
   // Passes on the body of a 200 answer as it arrives.
   Result<void> Stream(const CallContext& context, const HttpRequest& request,
                       const std::function<bool(std::string_view)>& on_data, std::stop_token stop);

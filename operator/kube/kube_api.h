@@ -85,6 +85,8 @@ struct ListOptions {
   // list. `first`: the list begins; that may happen again, because the server has forgotten the
   // snapshot of the first chunks. Fakes may ignore it and return the items.
   std::function<void(std::vector<Json> items, const std::string& version, bool first)> on_chunk;
+  // What nobody reads of the objects: the client may leave it out.
+  fields::Unread unread = {};
 };
 
 struct CreateOptions {
@@ -92,6 +94,7 @@ struct CreateOptions {
   // values are "Warn" and "Ignore"; empty: the client's default.
   std::string field_validation;
   bool dry_run = false;
+  fields::Unread unread = {};  // of the answer, as in ListOptions
 };
 
 struct List {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "common/fields/fields.h"
-#include "common/fields/parse_object.h"
 #include "operator/kube/caller.h"
+#include "operator/kube/parse_object.h"
 #include "operator/kube/resources.h"
 
 namespace ringmaster::kube {
@@ -87,7 +87,7 @@ class EventReader {
   static constexpr size_t kLongestLine = 64u << 20;
 
   bool Line(std::string_view text) {
-    Json line = fields::ParseObjectOrDiscard(text, {.bytes = kLongestLine, .depth = 128}, unread_);
+    Json line = ParseObjectOrDiscard(text, {.bytes = kLongestLine, .depth = 128}, unread_);
     if (!line.is_object() || !line.contains("type") || !line.contains("object") ||
         !line["object"].is_object()) {
       error_ = Internal(asked_, "a line of the watch is not an event");
@@ -153,7 +153,7 @@ class KubeClient : public KubeApi {
         context, "POST",
         WithQuery(ResourcePath(resource, ns, "", ""),
                   {{"fieldValidation", validation}, {"dryRun", options.dry_run ? "All" : ""}}),
-        Typed(resource, object), "application/json");
+        Typed(resource, object), "application/json", options.unread);
   }
 
   Result<Json> Update(const Resource& resource, const std::string& ns, const Json& object,
@@ -263,10 +263,10 @@ class KubeClient : public KubeApi {
   }
 
   Result<Json> Write(const CallContext& context, const char* method, const std::string& path,
-                     const Json& object, const char* content_type) {
+                     const Json& object, const char* content_type, fields::Unread unread = {}) {
     auto body = Encode(context, object);
     if (!body) return tl::unexpected(body.error());
-    return caller_.Call(context, {method, path, std::move(*body), content_type});
+    return caller_.Call(context, {method, path, std::move(*body), content_type}, unread);
   }
 
   Result<List> ListChunks(const CallContext& context, const Resource& resource,
@@ -274,12 +274,14 @@ class KubeClient : public KubeApi {
     List list;
     std::string next;
     while (true) {
-      auto answer = caller_.Call(
-          context, {"GET", WithQuery(ResourcePath(resource, ns, "", ""),
-                                     {{"labelSelector", options.label_selector},
-                                      {"fieldSelector", options.field_selector},
-                                      {"limit", chunk > 0 ? std::to_string(chunk) : ""},
-                                      {"continue", next}})});
+      auto answer =
+          caller_.Call(context,
+                       {"GET", WithQuery(ResourcePath(resource, ns, "", ""),
+                                         {{"labelSelector", options.label_selector},
+                                          {"fieldSelector", options.field_selector},
+                                          {"limit", chunk > 0 ? std::to_string(chunk) : ""},
+                                          {"continue", next}})},
+                       options.unread);
       if (!answer) return tl::unexpected(answer.error());
       auto items = answer->find("items");
       // A server written in Go may send null for an empty list.

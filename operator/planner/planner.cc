@@ -73,6 +73,9 @@ Decision Plan(const Snapshot& snapshot) {
       Admit(in, pods, why, out);
     }
     MakeView(in, state, pods, out);
+    // Sidecars that hear that the job ends may go, and an operator that starts then has only the
+    // status to know it from.
+    if (state.finishing && in.job.status.finished_epoch == 0) out.status_first = true;
     RecoverFromQuorumLoss(in, state, pods, stall, out);
     NotifySidecars(in, state, pods, out);
   }

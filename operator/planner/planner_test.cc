@@ -296,11 +296,13 @@ TEST(PlannerTest, SucceedsWhenAllPodsOfTheLastViewEndedWithZero) {
   Decision out = Plan(world.in);
   EXPECT_EQ(out.status.state, "Finishing");
   EXPECT_THAT(Told<FinishNotice>(out), ElementsAre("uid-0", "uid-1"));
+  EXPECT_TRUE(out.status_first) << "who hears it may go, and then only the status tells of it";
   world.in.job.status = out.status;
   world.End(0, PodPhase::kSucceeded, 0);
   out = Plan(world.in);
   EXPECT_FALSE(out.status.Is("Succeeded"));
   EXPECT_THAT(out.creates, IsEmpty()) << "nothing is rebuilt";
+  EXPECT_FALSE(out.status_first);
   world.in.job.status = out.status;
   world.End(1, PodPhase::kSucceeded, 0);
   out = Plan(world.in);

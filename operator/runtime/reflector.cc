@@ -61,6 +61,7 @@ bool Reflector::Relist() {
   list_options.label_selector = options_.label_selector;
   // Lists in chunks, so that the full objects are never all in memory at once.
   list_options.chunk = kChunk;
+  list_options.unread = options_.objects.unread;
   list_options.on_chunk = [this](std::vector<kube::Json> chunk, const std::string& version,
                                  bool first) {
     if (first) feed_.BeginList();

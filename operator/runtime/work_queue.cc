@@ -4,10 +4,32 @@
 
 namespace ringmaster::runtime {
 
+void WorkQueue::DueKeys::Add(const std::string& key, TimePoint due) {
+  const auto [at, added] = due_.emplace(key, due);
+  if (!added) {
+    if (at->second <= due) return;
+    order_.erase({at->second, key});
+    at->second = due;
+  }
+  order_.emplace(due, key);
+}
+
+const std::pair<WorkQueue::TimePoint, std::string>* WorkQueue::DueKeys::First() const {
+  return order_.empty() ? nullptr : &*order_.begin();
+}
+
+void WorkQueue::DueKeys::RemoveFirst() {
+  due_.erase(order_.begin()->second);
+  order_.erase(order_.begin());
+}
+
 void WorkQueue::AddLocked(const std::string& key, TimePoint due) {
-  auto& where = busy_.count(key) != 0 ? deferred_ : due_;
-  const auto [at, added] = where.emplace(key, due);
-  if (!added) at->second = std::min(at->second, due);
+  if (busy_.count(key) == 0) {
+    due_.Add(key, due);
+  } else {
+    const auto [at, added] = deferred_.emplace(key, due);
+    if (!added) at->second = std::min(at->second, due);
+  }
   changed_.NotifyOne();
 }
 
@@ -43,17 +65,16 @@ void WorkQueue::Forget(const std::string& key) {
 std::optional<std::string> WorkQueue::Take(std::stop_token stop) {
   sync::MutexLock lock(&mu_);
   while (!stop.stop_requested()) {
-    const auto next = std::min_element(
-        due_.begin(), due_.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (next == due_.end()) {
+    const auto* next = due_.First();
+    if (next == nullptr) {
       // Every change notifies; the limit only bounds the harm of a lost wake-up.
       (void)changed_.WaitUntil(&mu_, stop, clock_.steady() + std::chrono::seconds(10));
-    } else if (next->second > clock_.steady()) {
-      const auto until = next->second;  // `next` may be invalid when the wait ends
+    } else if (next->first > clock_.steady()) {
+      const auto until = next->first;  // `next` may be invalid when the wait ends
       (void)changed_.WaitUntil(&mu_, stop, until);
     } else {
-      std::string key = next->first;
-      due_.erase(next);
+      std::string key = next->second;
+      due_.RemoveFirst();
       first_.erase(key);
       busy_[key] = clock_.steady();
       return key;
@@ -88,9 +109,8 @@ std::size_t WorkQueue::size() const {
 
 std::optional<WorkQueue::TimePoint> WorkQueue::NextDue() const {
   const sync::MutexLock lock(&mu_);
-  std::optional<TimePoint> next;
-  for (const auto& [key, due] : due_) next = next ? std::min(*next, due) : due;
-  return next;
+  const auto* next = due_.First();
+  return next == nullptr ? std::nullopt : std::optional(next->first);
 }
 
 WorkQueue::Stats WorkQueue::stats() const {

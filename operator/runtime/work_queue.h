@@ -64,13 +64,28 @@ class WorkQueue {
   static std::chrono::milliseconds Backoff(const WorkQueueOptions& options, int failures);
 
  private:
+  // Keys that wait, by name and by time: with thousands of jobs each look at one takes a key.
+  class DueKeys {
+   public:
+    // If the key waits already, the earlier time counts.
+    void Add(const std::string& key, TimePoint due);
+    // The first one; null: none waits.
+    const std::pair<TimePoint, std::string>* First() const;
+    void RemoveFirst();
+    std::size_t size() const { return due_.size(); }
+
+   private:
+    std::map<std::string, TimePoint> due_;
+    std::set<std::pair<TimePoint, std::string>> order_;
+  };
+
   void AddLocked(const std::string& key, TimePoint due) REQUIRES(mu_);
 
   const WorkQueueOptions options_;
   const Clock clock_;
   mutable sync::Mutex mu_;
   sync::StoppableCondVar changed_;
-  std::map<std::string, TimePoint> due_ GUARDED_BY(mu_);
+  DueKeys due_ GUARDED_BY(mu_);
   std::map<std::string, TimePoint> deferred_ GUARDED_BY(mu_);  // busy keys, added again
   std::map<std::string, TimePoint> busy_ GUARDED_BY(mu_);      // since when a worker has it
   std::set<std::string> first_ GUARDED_BY(mu_);                // from AddFirst, not taken yet

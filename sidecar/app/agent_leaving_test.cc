@@ -269,19 +269,20 @@ TEST_F(AgentTest, AtTheEndOfTheJobNothingIsWaitedForOnceItsWordIsOut) {
 }
 
 // A pod that was taken for lost may come back, and nobody else would know that the job is over.
-TEST_F(AgentTest, AtTheEndOfTheJobAnOperatorThatIsAwayIsWaitedFor) {
-  for (const bool comes_back : {true, false}) {
+TEST_F(AgentTest, AtTheEndOfTheJobAnOperatorThatHasNotWrittenItDownIsWaitedFor) {
+  for (const bool writes : {true, false}) {
     StartWorker();
     agent_->orders().OnConnection(true);
     agent_->orders().OnViewDecided(FirstView());
-    agent_->orders().OnConnection(false);
     agent_->workers().OnFrame(2, {{"t", "finished"}, {"epoch", MakeEpoch(1, 1)}});
     agent_->workers().OnFrame(
         1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 0}, {"byUs", true}});
     agent_->Terminate();
     Advance(seconds(15));
     EXPECT_FALSE(agent_->Done());
-    comes_back ? agent_->orders().OnConnection(true) : Advance(seconds(6));
+    agent_->orders().OnConnection(false);
+    agent_->orders().OnConnection(true);
+    writes ? agent_->orders().OnFinish("all ranks agreed to end") : Advance(seconds(6));
     Advance(milliseconds(250));
     EXPECT_TRUE(agent_->Done());
     SetUp();

@@ -20,7 +20,8 @@ constexpr std::chrono::seconds kRanksEnd{10};
 // mostly. A kubelet that shuts its node down tells the pods alone.
 constexpr std::chrono::seconds kOperatorSpeaks{1};
 
-// The job is over, and only the pods know it: so long they stay for an operator that is away.
+// The job is over, and only the pods know it: so long they stay for an operator that is away, that
+// has just died, or that can't write it down.
 constexpr std::chrono::seconds kOperatorComesBack{20};
 
 }  // namespace
@@ -143,6 +144,7 @@ bool Departure::FinishedByRanks(Epoch epoch) {
 }
 
 void Departure::FinishByOperator(const std::string& reason) {
+  operator_knows_of_end_ = true;
   if (finishing() || left_) return;
   const Epoch epoch = membership_->epoch();
   logging::Info("told to finish reason=\"{}\" epoch={}", reason, EpochText(epoch));
@@ -168,7 +170,7 @@ void Departure::Terminate() {
 // If all who know it are gone, a pod that was taken for lost, and comes back, makes the operator
 // take the job for one that still trains.
 bool Departure::OperatorHasToHear() const {
-  return finishing() && operator_was_connected_ && !operator_connected_ &&
+  return finishing() && operator_was_connected_ && !operator_knows_of_end_ &&
          clock_.now() - *finishing_since_ < kOperatorComesBack;
 }
 

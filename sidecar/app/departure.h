@@ -66,7 +66,7 @@ class Departure {
                     std::optional<SteadyTime> deadline);
   void LeaveOnSignal(SteadyTime deadline);
   void Leave(const std::string& reason);
-  // The operator is away, and has not heard that the job is over.
+  // The operator has not said yet that it has written down that the job is over.
   bool OperatorHasToHear() const;
   // Another pod may come to which this one can give the state.
   bool WaitsForOthers() const;
@@ -84,7 +84,8 @@ class Departure {
   bool operator_has_spoken_ = false;    // of this pod's leaving
   bool others_may_come_ = false;        // that could take over, says the operator
   bool operator_connected_ = false;
-  bool operator_was_connected_ = false;               // since this sidecar started
+  bool operator_was_connected_ = false;  // since this sidecar started
+  bool operator_knows_of_end_ = false;
   std::optional<SteadyTime> operator_awaited_until_;  // since SIGTERM, while it is connected
   std::optional<SteadyTime> stays_until_;  // at the latest, for the sake of one that comes
   Epoch armed_ = 0;                        // the last view of which everybody leaves

@@ -70,6 +70,21 @@ TEST(SlotsTest, ASidecarThatStaysAwayIsWaitedForOnlySoLong) {
   EXPECT_EQ(slots.TakeUnfinished(kNow + kSidecarAway), unheard);
 }
 
+// The launcher's connection may be there before the worker's.
+TEST(SlotsTest, ASidecarThatHasJustComeBackMayNotHaveHeardTheWorker) {
+  Slots slots(1);
+  slots.SidecarLost(kNow - seconds(9));
+  slots.SidecarFound(kNow);
+  slots.ExitedWell(0, kNow + seconds(1));
+  EXPECT_TRUE(slots.TakeUnfinished(kNow + seconds(1) + kFinishGrace).empty());
+  const std::vector<Unfinished> unheard{{.slot = 0, .unheard = true}};
+  EXPECT_EQ(slots.TakeUnfinished(kNow + kSidecarBack), unheard);
+  slots.ExitedWell(0, kNow + kSidecarBack);
+  EXPECT_EQ(slots.TakeUnfinished(kNow + kSidecarBack + kFinishGrace),
+            std::vector<Unfinished>{{.slot = 0}})
+      << "by then the worker could have said it";
+}
+
 // The process is stopped, say: its connection is there, and nobody reads what comes.
 TEST(SlotsTest, ASidecarThatStandsStillIsWaitedForLikeOneThatIsAway) {
   Slots slots(1);

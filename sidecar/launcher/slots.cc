@@ -28,8 +28,11 @@ bool Slots::AllIdle() const {
 }
 
 void Slots::ExitedWell(int slot, TimePoint now, std::chrono::seconds grace) {
-  slots_[static_cast<size_t>(slot)].unheard = sidecar_lost_;
-  slots_[static_cast<size_t>(slot)].finish_by = now + (sidecar_lost_ ? kSidecarAway : grace);
+  Slot& ended = slots_[static_cast<size_t>(slot)];
+  const bool just_back = !sidecar_lost_ && found_again_by_ && now < *found_again_by_;
+  ended.unheard = sidecar_lost_ || just_back;
+  ended.finish_by = now + (sidecar_lost_ ? kSidecarAway : grace);
+  if (just_back) ended.finish_by = std::max(*ended.finish_by, *found_again_by_);
 }
 
 void Slots::SidecarLost(TimePoint now) {
@@ -43,8 +46,9 @@ void Slots::SidecarLost(TimePoint now) {
 
 void Slots::SidecarFound(TimePoint now) {
   if (!std::exchange(sidecar_lost_, false)) return;
+  found_again_by_ = now + kSidecarBack;
   for (Slot& slot : slots_) {
-    if (slot.finish_by) slot.finish_by = now + kSidecarBack;
+    if (slot.finish_by) slot.finish_by = found_again_by_;
   }
 }
 

@@ -69,7 +69,9 @@ class Slots {
 
  private:
   std::vector<Slot> slots_;
-  bool sidecar_lost_ = false;         // there was a connection to it, or it stands still
+  bool sidecar_lost_ = false;  // there was a connection to it, or it stands still
+  // By then the workers have connected to the sidecar again, too.
+  std::optional<TimePoint> found_again_by_;
   std::optional<TimePoint> look_at_;  // it stands still: when to see whether it reads again
 };
 

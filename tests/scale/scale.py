@@ -116,6 +116,8 @@ class Operator:
              *flags], stdout=self.log, stderr=subprocess.STDOUT)
 
     def stop(self):
+        if self.process.poll() is not None:
+            return
         self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(30)
@@ -166,7 +168,10 @@ class Looks:
             return sum(value - self.before.get(name, 0) for name, value in now.items() if name.startswith(part))
 
         looks = grown("ringmaster_operator_reconcile_seconds_count")
-        return {"looks": int(looks),
+        calls = {name[name.index("{"):]: int(value - self.before.get(name, 0)) for name, value in now.items()
+                 if name.startswith("ringmaster_operator_api_request_seconds_count")}
+        return {"calls_by_kind": {name: calls[name] for name in sorted(calls, key=calls.get, reverse=True)[:20] if calls[name]},
+                "looks": int(looks),
                 "look_wall_ms": 1000 * grown("ringmaster_operator_reconcile_seconds_sum") / max(1, looks),
                 "look_cpu_ms": 1000 * grown("ringmaster_operator_reconcile_cpu_seconds_total") / max(1, looks),
                 "api_calls": int(grown("ringmaster_operator_api_request_seconds_count")),
@@ -208,11 +213,14 @@ def in_parallel(connections, work, things):
 def remove_namespace(api, namespace):
     """The namespace and all that is in it, jobs first. Pods of fake nodes go at once when nobody waits for their end."""
     api.call("DELETE", JOBS % namespace + "?propagationPolicy=Orphan", fine=(404,))
-    for pod in api.items("/api/v1/namespaces/%s/pods" % namespace):
+
+    def remove(pod):
         path = "/api/v1/namespaces/%s/pods/%s" % (namespace, pod["metadata"]["name"])
         if pod["metadata"].get("finalizers"):
             api.call("PATCH", path, {"metadata": {"finalizers": None}}, content="application/merge-patch+json", fine=(404,))
         api.call("DELETE", path + "?gracePeriodSeconds=0", fine=(404,))
+
+    in_parallel(8, remove, list(api.items("/api/v1/namespaces/%s/pods" % namespace)))
     api.call("DELETE", "/api/v1/namespaces/" + namespace, fine=(404, 409))
     # What is still being deleted would be work beside the next measurement.
     until("the end of namespace " + namespace, lambda: api.call(
@@ -233,12 +241,12 @@ class Run:
         self.kubeconfig = str(self.directory / "kubeconfig")
         self.api = Api(self.kubeconfig)
         self.figures = {"jobs": options.jobs, "pods_each": options.pods}
-        self.starts = 0
+        self.operators = []
 
     def start_operator(self):
-        self.starts += 1
-        operator = Operator(self.options.operator, self.kubeconfig, self.options.flags,
-                            self.options.log + (".%d" % self.starts if self.starts > 1 else ""))
+        log = self.options.log + (".%d" % (len(self.operators) + 1) if self.operators else "")
+        operator = Operator(self.options.operator, self.kubeconfig, self.options.flags, log)
+        self.operators.append(operator)
         operator.wait_ready()
         return operator
 
@@ -368,10 +376,8 @@ class Run:
         if options.foreign:
             self.foreign()
         operator = self.jobs()
-        try:
-            self.drain(operator)
-        finally:
-            operator.stop()
+        self.drain(operator)
+        operator.stop()
         remove_namespace(self.api, "more")
         if options.connections:
             self.bare()
@@ -415,7 +421,7 @@ def parse(arguments):
 def main(arguments):
     options = parse(arguments)
     program = str(ROOT / "tests/cluster/cluster")
-    directory = options.cluster
+    directory, run = options.cluster, None
     if directory is None:
         directory = tempfile.mkdtemp(prefix="ringmaster-scale-")
         subprocess.run([program, "up", "--dir", directory, "--nodes", "0", "--fake-nodes", str(options.fake_nodes)], check=True,
@@ -423,8 +429,11 @@ def main(arguments):
     try:
         subprocess.run([program, "kubectl", "--dir", directory, "apply", "--server-side", "-f", str(ROOT / "crds")], check=True,
                        stdout=subprocess.DEVNULL)
-        figures = Run(options, directory).whole()
+        run = Run(options, directory)
+        figures = run.whole()
     finally:
+        for operator in run.operators if run else []:
+            operator.stop()
         if options.cluster is None:
             subprocess.run([program, "down", "--dir", directory], check=False)
     for name, value in figures.items():

@@ -1,49 +1,64 @@
-#include "common/fields/parse_object.h"
+#include "operator/kube/parse_object.h"
+
+#include <rapidjson/encodedstream.h>
+#include <rapidjson/memorystream.h>
+#include <rapidjson/reader.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace ringmaster::fields {
+namespace ringmaster::kube {
 namespace {
 
 using Json = nlohmann::json;
 
+using fields::Unread;
+using fields::UnreadField;
+
 constexpr UnreadField kAlwaysUnread{"metadata", "managedFields"};
 
-// Builds the value as the library's own parser does, but skips what nobody reads, and refuses what
-// is nested too deeply.
-class Builder : public nlohmann::json_sax<Json> {
+// Builds the value that nlohmann's own parser would build, but skips what nobody reads, and refuses
+// what is nested too deeply. A handler for RapidJSON, which reads about twice as fast: most of what
+// an operator computes is to parse what the API server says.
+class Builder {
  public:
+  using Ch = char;  // RapidJSON asks for it
+
   Builder(Unread unread, std::size_t depth) : unread_(unread), depth_(depth) {}
 
   Json Take() { return std::move(root_); }
 
-  bool null() override { return Add(nullptr); }
-  bool boolean(bool value) override { return Add(value); }
-  bool number_integer(number_integer_t value) override { return Add(value); }
-  bool number_unsigned(number_unsigned_t value) override { return Add(value); }
-  bool number_float(number_float_t value, const string_t&) override { return Add(value); }
-  bool string(string_t& value) override { return Add(std::move(value)); }
-  bool binary(binary_t& value) override { return Add(std::move(value)); }
-  bool start_object(std::size_t) override { return Open(Json::value_t::object); }
-  bool start_array(std::size_t) override { return Open(Json::value_t::array); }
-  bool end_object() override { return Close(); }
-  bool end_array() override { return Close(); }
-  bool key(string_t& name) override {
+  bool Null() { return Add(nullptr); }
+  bool Bool(bool value) { return Add(value); }
+  bool Int(int value) { return Int64(value); }
+  bool Uint(unsigned value) { return Uint64(value); }
+  bool Int64(std::int64_t value) { return Add(value); }
+  bool Uint64(std::uint64_t value) { return Add(value); }
+  bool Double(double value) { return Add(value); }
+  bool RawNumber(const char*, rapidjson::SizeType, bool) { return false; }  // isn't asked for
+  bool String(const char* text, rapidjson::SizeType size, bool) {
+    const std::string_view value(text, size);
+    return IsUtf8(value) && (Skips() || Add(std::string(value)));
+  }
+  bool StartObject() { return Open(Json::value_t::object); }
+  bool StartArray() { return Open(Json::value_t::array); }
+  bool EndObject(rapidjson::SizeType) { return Close(); }
+  bool EndArray(rapidjson::SizeType) { return Close(); }
+  bool Key(const char* text, rapidjson::SizeType size, bool) {
+    const std::string_view name(text, size);
+    if (!IsUtf8(name)) return false;
     if (skipped_depth_ > 0) return true;
     Level& level = levels_.back();
     level.skips_next = level.has_unread && IsUnread(level.name, name);
     if (level.skips_next) return true;
-    auto& member = *level.value->get_ref<Json::object_t&>().try_emplace(std::move(name)).first;
+    auto& member = *level.value->get_ref<Json::object_t&>().try_emplace(std::string(name)).first;
     level.key = member.first;
     level.slot = &member.second;
     return true;
-  }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
-    return false;
   }
 
  private:
@@ -56,6 +71,15 @@ class Builder : public nlohmann::json_sax<Json> {
     Json* slot = nullptr;
     bool skips_next = false;
   };
+
+  // The reader refuses bytes that are not UTF-8, but not an escape for half of a character
+  // ("\udc00"), of which it makes the bytes ED B0 80.
+  static bool IsUtf8(std::string_view text) {
+    for (std::size_t at = text.find('\xed'); at != text.npos; at = text.find('\xed', at + 1)) {
+      if (at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) >= 0xa0) return false;
+    }
+    return true;
+  }
 
   bool HasUnread(std::string_view parent) const {
     return parent == kAlwaysUnread.parent ||
@@ -124,14 +148,25 @@ class Builder : public nlohmann::json_sax<Json> {
   std::size_t skipped_depth_ = 0;  // objects and arrays that are open in a skipped value
 };
 
+// Without recursion, so that the depth is the builder's to limit.
+bool Parse(std::string_view text, Builder* builder) {
+  rapidjson::MemoryStream bytes(text.data(), text.size());
+  rapidjson::EncodedInputStream<rapidjson::UTF8<>, rapidjson::MemoryStream> stream(bytes);
+  rapidjson::Reader reader;
+  constexpr unsigned kFlags = rapidjson::kParseIterativeFlag |
+                              rapidjson::kParseValidateEncodingFlag |
+                              rapidjson::kParseFullPrecisionFlag;
+  return !reader.Parse<kFlags>(stream, *builder).IsError();
+}
+
 }  // namespace
 
-Json ParseObjectOrDiscard(std::string_view text, const ParseLimits& limits, Unread unread) {
+Json ParseObjectOrDiscard(std::string_view text, const fields::ParseLimits& limits, Unread unread) {
   Builder builder(unread, limits.depth);
-  if (text.size() > limits.bytes || !Json::sax_parse(text, &builder)) {
+  if (text.size() > limits.bytes || !Parse(text, &builder)) {
     return Json(Json::value_t::discarded);
   }
   return builder.Take();
 }
 
-}  // namespace ringmaster::fields
+}  // namespace ringmaster::kube

@@ -10,11 +10,11 @@
 #include "common/fields/parse_limits.h"
 #include "common/fields/unread.h"
 
-namespace ringmaster::fields {
+namespace ringmaster::kube {
 
 // Parses an object, a list of objects or an event of a watch; otherwise it does what ParseOrDiscard
 // does.
-nlohmann::json ParseObjectOrDiscard(std::string_view text, const ParseLimits& limits = {},
-                                    Unread unread = {});
+nlohmann::json ParseObjectOrDiscard(std::string_view text, const fields::ParseLimits& limits = {},
+                                    fields::Unread unread = {});
 
-}  // namespace ringmaster::fields
+}  // namespace ringmaster::kube
