@@ -123,19 +123,22 @@ SidecarRegistry::Job& SidecarRegistry::JobOf(const std::string& job_uid) {
 
 void SidecarRegistry::SetKey(const std::string& job_uid, const std::string& job_key, Job* job) {
   if (job->key == job_key) return;
-  if (const auto former = uids_.find(job->key); former != uids_.end()) {
-    former->second.erase(job_uid);
-    if (former->second.empty()) uids_.erase(former);
-  }
+  DropKey(job_uid, job->key);
   job->key = job_key;
   uids_[job_key].insert(job_uid);
+}
+
+void SidecarRegistry::DropKey(const std::string& job_uid, const std::string& job_key) {
+  const auto uids = uids_.find(job_key);
+  if (uids == uids_.end()) return;
+  uids->second.erase(job_uid);
+  if (uids->second.empty()) uids_.erase(uids);
 }
 
 void SidecarRegistry::Erase(const std::string& job_uid) {
   const auto job = jobs_.find(job_uid);
   if (job == jobs_.end()) return;
-  SetKey(job_uid, "", &job->second);
-  uids_.erase("");
+  DropKey(job_uid, job->second.key);
   jobs_.erase(job);
 }
 

@@ -124,6 +124,7 @@ class SidecarRegistry {
 
   Job& JobOf(const std::string& job_uid) REQUIRES(mu_);
   void SetKey(const std::string& job_uid, const std::string& job_key, Job* job) REQUIRES(mu_);
+  void DropKey(const std::string& job_uid, const std::string& job_key) REQUIRES(mu_);
   void Erase(const std::string& job_uid) REQUIRES(mu_);
   // Calls the change handler.
   void Report(const std::string& key, std::chrono::milliseconds delay);

@@ -20,6 +20,11 @@
 #include "operator/daemon/operator_page.h"
 #include "operator/kube/kube_client.h"
 
+// jemalloc reads it, where the program is linked with it: what was freed goes back to the kernel
+// also while the operator has nothing to do.
+extern "C" const char* malloc_conf;
+const char* malloc_conf = "background_thread:true";
+
 namespace {
 
 namespace kube = ringmaster::kube;

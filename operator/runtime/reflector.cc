@@ -18,7 +18,8 @@ void Wait(std::chrono::milliseconds duration, const std::stop_token& stop) {
   sync::Pause(stop, WithJitter(duration, 2));
 }
 
-// Gives free memory back to the kernel. AddressSanitizer has a heap of its own and never sets up
+// Gives free memory back to the kernel, where it is glibc's allocator that has it; jemalloc does so
+// by itself. AddressSanitizer has a heap of its own and never sets up
 // the one of glibc, which crashes when two threads then trim it at once.
 void ReturnFreeMemory() {
 #ifdef __has_feature  // clang's, which compiles for the sanitizers

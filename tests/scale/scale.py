@@ -64,6 +64,12 @@ class Api:
 
     def call(self, method, path, body=None, accept="application/json", content="application/json", fine=()):
         """The parsed answer; an error unless it is 2xx or one of `fine`."""
+        try:
+            return self.call_once(method, path, body, accept, content, fine)
+        except http.client.RemoteDisconnected:  # the server closes a connection that was quiet for minutes
+            return self.call_once(method, path, body, accept, content, fine)
+
+    def call_once(self, method, path, body, accept, content, fine):
         if getattr(self.own, "connection", None) is None:
             self.own.connection = http.client.HTTPSConnection(self.host, int(self.port), context=self.context, timeout=60)
             self.own.connection.connect()

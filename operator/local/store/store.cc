@@ -208,7 +208,9 @@ Answer<Json> Store::CreateLocked(const Resource& resource, const std::string& ur
   const ObjectKey key{*ns, *name};
   Json created = objects_.Put(resource, key, std::move(object));
   changed_.NotifyAll();
-  fields_.Claim(Json::object(), created, {options.field_manager, false, ""});
+  // Nobody applies an event, and there are thousands.
+  if (resource != kube::Events())
+    fields_.Claim(Json::object(), created, {options.field_manager, false, ""});
   garbage_collector_.Created(resource, key, created, now);
   return created;
 }
