@@ -62,14 +62,15 @@ class BatchesTest : public JobControllerCallsTest {
     ASSERT_TRUE(
         store_api_.Patch(kube::Pods(), "default", pod, patch, {.subresource = subresource}));
     // Changes are seen in order, so a controller that has seen the second has seen the first.
-    ASSERT_TRUE(store_api_.Patch(kube::Pods(), "default", "digits-worker-0",
-                                 {{"metadata", {{"annotations", {{"heard", "yes"}}}}}}, {}));
+    ASSERT_TRUE(
+        store_api_.Patch(kube::Pods(), "default", "digits-worker-0",
+                         {{"metadata", {{"annotations", {{"ringmaster.dev/heard", "yes"}}}}}}, {}));
     ASSERT_TRUE(Until([&] { return Heard("digits-worker-0"); }, kSoon));
   }
   bool Heard(const std::string& pod) {
     for (const auto& object : controller_->Pods()) {
       if (runtime::MetaField(*object, "name") != pod) continue;
-      return object->contains("/metadata/annotations/heard"_json_pointer);
+      return object->contains("/metadata/annotations/ringmaster.dev~1heard"_json_pointer);
     }
     return false;
   }

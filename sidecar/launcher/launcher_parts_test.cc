@@ -98,11 +98,13 @@ TEST(SlotsTest, ASidecarThatStandsStillIsWaitedForLikeOneThatIsAway) {
   slots.SidecarReads(true, late + seconds(5));
   EXPECT_EQ(slots.NextWake(), late + seconds(5) + kSidecarBack);
 
-  slots.ExitedWell(0, kNow);
-  slots.SidecarReads(false, late);
+  Slots without_end(1);
+  without_end.ExitedWell(0, kNow);
+  without_end.SidecarReads(false, late);
   const TimePoint later = late + kSidecarAway;
-  slots.SidecarReads(false, later);
-  EXPECT_EQ(slots.TakeUnfinished(later), (std::vector<Unfinished>{{.slot = 0, .unheard = true}}))
+  without_end.SidecarReads(false, later);
+  EXPECT_EQ(without_end.TakeUnfinished(later),
+            (std::vector<Unfinished>{{.slot = 0, .unheard = true}}))
       << "not for ever";
 }
 

@@ -1,6 +1,6 @@
 // The schedules of the normal test run, with a floor under what they cover. Under sanitizers
-// (RINGMASTER_TEST_ROUNDS=small) fewer: there they look for bad memory, and some dozens of schedules
-// need not meet what one in five hundred does, so only what is common has a floor there.
+// (RINGMASTER_TEST_ROUNDS=small) fewer: there they look for bad memory, and some dozens of
+// schedules need not meet what one in five hundred does, so only what is common has a floor there.
 #include <gtest/gtest.h>
 
 #include <atomic>
