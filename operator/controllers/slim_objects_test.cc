@@ -22,6 +22,7 @@ Json WorkerPod() {
       "creationTimestamp": "2026-11-01T10:00:00Z",
       "managedFields": [{"manager": "kubelet"}],
       "annotations": {"ringmaster.dev/drain": "ScaledDown",
+                      "ringmaster.dev/shield": "cluster-autoscaler.kubernetes.io/safe-to-evict",
                       "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
                       "k8s.v1.cni.cncf.io/network-status": "long",
                       "kubectl.kubernetes.io/last-applied-configuration": "long"},
@@ -103,6 +104,7 @@ TEST(SlimObjectsTest, OfAPodThatRunsItStaysThatSomebodyWantsItToGo) {
   EXPECT_EQ(is.running_since, was.running_since);
   EXPECT_TRUE(is.running_since);
   EXPECT_EQ(is.shields, was.shields);
+  EXPECT_EQ(is.shields.size(), 1u);
   EXPECT_EQ(SlimPod(pod)["status"]["containerStatuses"][0].count("image"), 0u);
 }
 
