@@ -8,6 +8,10 @@
 #include "common/sync/pause.h"
 #include "operator/runtime/jitter.h"
 
+// Of jemalloc: null in a program that isn't linked with it.
+extern "C" int mallctl(const char* name, void* old, size_t* old_size, void* value, size_t size)
+    __attribute__((weak));
+
 namespace ringmaster::runtime {
 namespace {
 
@@ -18,16 +22,16 @@ void Wait(std::chrono::milliseconds duration, const std::stop_token& stop) {
   sync::Pause(stop, WithJitter(duration, 2));
 }
 
-// Gives free memory back to the kernel, where it is glibc's allocator that has it; jemalloc does so
-// by itself. AddressSanitizer has a heap of its own and never sets up
-// the one of glibc, which crashes when two threads then trim it at once.
+// Gives free memory back to the kernel, where it is glibc's allocator that has it: jemalloc does so
+// by itself. With jemalloc or AddressSanitizer the heap of glibc is never set up, and glibc crashes
+// when two threads then trim it at once.
 void ReturnFreeMemory() {
 #ifdef __has_feature  // clang's, which compiles for the sanitizers
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
   return;
 #endif
 #endif
-  malloc_trim(0);
+  if (mallctl == nullptr) malloc_trim(0);
 }
 
 }  // namespace

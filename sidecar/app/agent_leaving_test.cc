@@ -289,6 +289,19 @@ TEST_F(AgentTest, AtTheEndOfTheJobAnOperatorThatHasNotWrittenItDownIsWaitedFor) 
   }
 }
 
+TEST_F(AgentTest, AtTheEndOfAJobThatIsDeletedTheOperatorHasNothingToWriteDown) {
+  StartWorker();
+  agent_->orders().OnConnection(true);
+  agent_->orders().OnViewDecided(FirstView());
+  agent_->workers().OnFrame(2, {{"t", "finished"}, {"epoch", MakeEpoch(1, 1)}});
+  agent_->orders().OnDrain({"u0", "u1", "u2"}, "JobEnded", 0, {}, true);
+  agent_->workers().OnFrame(
+      1, {{"t", "exited"}, {"slot", 0}, {"incarnation", 1}, {"exitCode", 0}, {"byUs", true}});
+  agent_->Terminate();
+  Advance(seconds(1));
+  EXPECT_TRUE(agent_->Done());
+}
+
 TEST_F(AgentTest, APodWithLittleTimeWaitsForTheBoundaryForHalfOfIt) {
   struct {
     int64_t left_ms;

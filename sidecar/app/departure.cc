@@ -170,7 +170,8 @@ void Departure::Terminate() {
 // If all who know it are gone, a pod that was taken for lost, and comes back, makes the operator
 // take the job for one that still trains.
 bool Departure::OperatorHasToHear() const {
-  return finishing() && operator_was_connected_ && !operator_knows_of_end_ &&
+  // Where it says that all leave it has deleted, suspended or failed the job, and forgets no end.
+  return finishing() && operator_was_connected_ && !operator_knows_of_end_ && !says_all_leave_ &&
          clock_.now() - *finishing_since_ < kOperatorComesBack;
 }
 

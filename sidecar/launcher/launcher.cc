@@ -140,7 +140,9 @@ void Launcher::NoteSidecar() {
   const bool connected = link_.fd() >= 0;
   // It may have been made and have broken in one look.
   const bool anew = std::exchange(connections_, link_.connections()) != link_.connections();
-  if (std::exchange(connected_, connected) == connected && !anew) return;
+  const bool was_connected = std::exchange(connected_, connected);
+  if (was_connected == connected && !anew) return;
+  if (anew && was_connected) slots_.SidecarLost(Clock::now());
   if (anew) slots_.SidecarFound(Clock::now());
   connected ? shutdown_.SidecarFound() : slots_.SidecarLost(Clock::now());
 }
