@@ -65,6 +65,15 @@ TEST(WorkQueueTest, TheEarliestMomentCounts) {
   EXPECT_EQ(queue.size(), 2u);
 }
 
+TEST(WorkQueueTest, ALaterMomentOfAKeyIsForgottenWithIt) {
+  WorkQueue queue;
+  queue.AddAfter("a", hours(1));
+  queue.Add("a");
+  EXPECT_EQ(Take(queue), "a");
+  queue.Done("a");
+  EXPECT_FALSE(queue.NextDue());
+}
+
 TEST(WorkQueueTest, AKeyThatComesDueEarlierWakesTheWorkerThatWaits) {
   WorkQueue queue;
   queue.AddAfter("later", hours(1));
