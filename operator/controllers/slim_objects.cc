@@ -143,8 +143,8 @@ Json SlimPod(Json pod) {
   return slim;
 }
 
-fields::Unread UnreadOfPods() {
-  static constexpr fields::UnreadField kFields[] = {
+kube::Unread UnreadOfPods() {
+  static constexpr kube::UnreadField kFields[] = {
       {"spec", "dnsConfig"},
       {"spec", "imagePullSecrets"},
       {"spec", "securityContext"},
@@ -200,8 +200,8 @@ fields::Unread UnreadOfPods() {
   return kFields;
 }
 
-fields::Unread UnreadOfNodes() {
-  static constexpr fields::UnreadField kFields[] = {{"status", "images"}};
+kube::Unread UnreadOfNodes() {
+  static constexpr kube::UnreadField kFields[] = {{"status", "images"}};
   return kFields;
 }
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "common/fields/unread.h"
+#include "operator/kube/unread.h"
 
 namespace ringmaster::controllers {
 
@@ -18,7 +18,7 @@ nlohmann::json SlimPod(nlohmann::json pod);
 nlohmann::json SlimNode(nlohmann::json node);
 
 // The large ones of the fields that the functions above drop; a watch needn't bring them.
-fields::Unread UnreadOfPods();
-fields::Unread UnreadOfNodes();
+kube::Unread UnreadOfPods();
+kube::Unread UnreadOfNodes();
 
 }  // namespace ringmaster::controllers

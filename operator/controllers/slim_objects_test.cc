@@ -70,13 +70,13 @@ TEST(SlimObjectsTest, OfAWorkerPodAllStaysThatIsRead) {
 }
 
 // A watch leaves these fields out, so that nobody ever sees them.
-Json WithoutUnread(const Json& object, fields::Unread unread) {
+Json WithoutUnread(const Json& object, kube::Unread unread) {
   return kube::ParseObjectOrDiscard(object.dump(), {}, unread);
 }
 
 TEST(SlimObjectsTest, WhatIsUnreadIsDroppedAnyway) {
   Json pod = WorkerPod();
-  for (const fields::UnreadField& field : UnreadOfPods()) {
+  for (const kube::UnreadField& field : UnreadOfPods()) {
     Json& parent =
         field.parent == "spec" || field.parent == "status" ? pod[std::string(field.parent)]
         : pod["spec"].contains(field.parent) ? pod["spec"][std::string(field.parent)][0]

@@ -25,7 +25,7 @@ Error Stopped(const CallContext& context) {
   return Unavailable(context.text, "this client is stopping");
 }
 
-Json Parse(const std::string& body, fields::Unread unread = {}) {
+Json Parse(const std::string& body, Unread unread = {}) {
   Json json = ParseObjectOrDiscard(body, kAnswerLimits, unread);
   return json.is_discarded() ? Json(body) : json;
 }
@@ -89,7 +89,7 @@ void Caller::NotifyObserver(const CallContext& context, int code, Clock::time_po
       {context.verb, context.resource, context.subresource, code, ended - began, throttled});
 }
 
-Result<Json> Caller::Call(const CallContext& context, HttpRequest request, fields::Unread unread) {
+Result<Json> Caller::Call(const CallContext& context, HttpRequest request, Unread unread) {
   const auto deadline = Clock::now() + config_.deadline;
   bool renewed = false;
   for (int tries = 1;; ++tries) {

@@ -42,7 +42,7 @@ class Caller {
 
   // Returns the JSON object of a 2xx answer. Sets request.deadline.
   // `unread`: what may be left out of the answer.
-  Result<Json> Call(const CallContext& context, HttpRequest request, fields::Unread unread = {});
+  Result<Json> Call(const CallContext& context, HttpRequest request, Unread unread = {});
   // Passes on the body of a 200 answer as it arrives.
   Result<void> Stream(const CallContext& context, const HttpRequest& request,
                       const std::function<bool(std::string_view)>& on_data, std::stop_token stop);

@@ -17,7 +17,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "common/fields/unread.h"
+#include "operator/kube/unread.h"
 
 namespace ringmaster::kube {
 
@@ -86,7 +86,7 @@ struct ListOptions {
   // snapshot of the first chunks. Fakes may ignore it and return the items.
   std::function<void(std::vector<Json> items, const std::string& version, bool first)> on_chunk;
   // What nobody reads of the objects: the client may leave it out.
-  fields::Unread unread = {};
+  Unread unread = {};
 };
 
 struct CreateOptions {
@@ -94,7 +94,7 @@ struct CreateOptions {
   // values are "Warn" and "Ignore"; empty: the client's default.
   std::string field_validation;
   bool dry_run = false;
-  fields::Unread unread = {};  // of the answer, as in ListOptions
+  Unread unread = {};  // of the answer, as in ListOptions
 };
 
 struct List {
@@ -120,7 +120,7 @@ struct WatchOptions {
   // without a version, which gets no bookmarks.
   std::chrono::milliseconds quiet{100'000};
   // What nobody reads of the objects: the client may leave it out.
-  fields::Unread unread;
+  Unread unread;
 };
 
 enum class PatchType { kMerge, kApply };  // JSON merge patch; server-side apply

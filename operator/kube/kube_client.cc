@@ -65,7 +65,7 @@ Json DeleteBody(const DeleteOptions& options) {
 // Splits a stream into lines of JSON and passes each on as an event.
 class EventReader {
  public:
-  EventReader(const CallContext& context, fields::Unread unread, const WatchHandler& on_event)
+  EventReader(const CallContext& context, Unread unread, const WatchHandler& on_event)
       : asked_(context.text), unread_(unread), on_event_(on_event) {}
 
   bool operator()(std::string_view data) {
@@ -111,7 +111,7 @@ class EventReader {
   }
 
   const std::string& asked_;
-  const fields::Unread unread_;
+  const Unread unread_;
   const WatchHandler& on_event_;
   std::string buffer_;
   std::optional<Error> error_;
@@ -263,7 +263,7 @@ class KubeClient : public KubeApi {
   }
 
   Result<Json> Write(const CallContext& context, const char* method, const std::string& path,
-                     const Json& object, const char* content_type, fields::Unread unread = {}) {
+                     const Json& object, const char* content_type, Unread unread = {}) {
     auto body = Encode(context, object);
     if (!body) return tl::unexpected(body.error());
     return caller_.Call(context, {method, path, std::move(*body), content_type}, unread);

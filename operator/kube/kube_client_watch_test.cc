@@ -75,7 +75,7 @@ TEST_F(KubeWatchTest, WhatNobodyReadsIsLeftOut) {
         Event("ADDED", R"({"metadata": {"name": "a"}, "data": {"read": 1, "long": 2}})"));
     exchange.End();
   });
-  static constexpr fields::UnreadField kFields[] = {{"data", "long"}};
+  static constexpr UnreadField kFields[] = {{"data", "long"}};
   Json seen;
   auto ended = Client().Watch(ConfigMaps(), "ns", {.unread = kFields},
                               [&](WatchEvent event) {

@@ -16,9 +16,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-using fields::Unread;
-using fields::UnreadField;
-
 constexpr UnreadField kAlwaysUnread{"metadata", "managedFields"};
 
 // Builds the value that nlohmann's own parser would build, but skips what nobody reads, and refuses

@@ -8,13 +8,13 @@
 #include <string_view>
 
 #include "common/fields/parse_limits.h"
-#include "common/fields/unread.h"
+#include "operator/kube/unread.h"
 
 namespace ringmaster::kube {
 
 // Parses an object, a list of objects or an event of a watch; otherwise it does what ParseOrDiscard
 // does.
 nlohmann::json ParseObjectOrDiscard(std::string_view text, const fields::ParseLimits& limits = {},
-                                    fields::Unread unread = {});
+                                    Unread unread = {});
 
 }  // namespace ringmaster::kube

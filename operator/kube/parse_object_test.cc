@@ -37,7 +37,7 @@ TEST(ParseObjectTest, LeavesOutManagedFieldsOfObjectsListsAndEvents) {
 }
 
 TEST(ParseObjectTest, LeavesOutWhatTheCallerDoesNotRead) {
-  static constexpr fields::UnreadField kFields[] = {{"spec", "volumes"}, {"containers", "env"}};
+  static constexpr UnreadField kFields[] = {{"spec", "volumes"}, {"containers", "env"}};
   const char* pod = R"({
       "metadata": {"labels": {"volumes": "mine", "containers": "mine", "env": "mine"}},
       "spec": {"volumes": [{"name": "v"}, {"emptyDir": {}}], "containers":

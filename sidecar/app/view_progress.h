@@ -43,8 +43,9 @@ class ViewProgress {
   Epoch boundary() const { return boundary_; }  // of this view; 0: it stands at none
   Epoch holds() const { return holds_; }
   bool HasHadView() const { return sent_ != 0 || installed_ != 0; }
-  // What it has stopped it will never use again, also where it had not built it yet.
-  bool IsPast(Epoch epoch) const { return std::max(sent_, stopped_) >= epoch; }
+  // A worker never uses again what it was told to stop, and does not hear either that such a view
+  // leaves it out: it has to hear that of a newer one.
+  bool IsPast(Epoch epoch) const { return std::max({sent_, stopped_, stop_sent_}) >= epoch; }
 
  private:
   Epoch sent_ = 0;

@@ -39,6 +39,15 @@ TEST(ViewProgressTest, AViewThatItWasSentOrHasStoppedIsPast) {
   EXPECT_FALSE(views.IsPast(8));
 }
 
+TEST(ViewProgressTest, AViewOlderThanWhatItWasToldToStopIsPast) {
+  ViewProgress views;
+  views.Sent(7);
+  EXPECT_TRUE(views.TellToStop(9));
+  EXPECT_TRUE(views.IsPast(8)) << "it would not hear that this view leaves it out";
+  EXPECT_TRUE(views.IsPast(9));
+  EXPECT_FALSE(views.IsPast(10));
+}
+
 TEST(ViewProgressTest, ThatItHasTheStateIsNewsOnceInAView) {
   ViewProgress views;
   EXPECT_FALSE(views.Holds(0));

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "support"))
+sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
+from rmcluster import layout  # noqa: E402
 from waiting import until  # noqa: E402
 
 PROGRAM = HERE / "cluster"
@@ -31,17 +32,22 @@ def require_programs(*things):
         cannot(done.stderr.strip())
 
 
+def run(program, name, words, check, **options):
+    """The outcome of program and words; check: it must have succeeded."""
+    done = subprocess.run([*program, *map(str, words)], capture_output=True, text=True, **options)
+    assert not check or done.returncode == 0, "%s %s: exit status %d\n%s%s" % (
+        name, " ".join(map(str, words)), done.returncode, done.stdout, done.stderr)
+    return done
+
+
 class Handle:
     def __init__(self, directory):
         self.dir = pathlib.Path(directory)
 
     def run(self, command, *words, check=True, timeout=300, stdin=""):
         """`cluster COMMAND --dir DIR WORDS...`, to its end."""
-        done = subprocess.run([str(PROGRAM), command, "--dir", str(self.dir), *map(str, words)], capture_output=True, text=True,
-                              timeout=timeout, input=stdin)
-        assert not check or done.returncode == 0, "cluster %s %s: exit status %d\n%s%s" % (
-            command, " ".join(map(str, words)), done.returncode, done.stdout, done.stderr)
-        return done
+        program = [str(PROGRAM), command, "--dir", str(self.dir)]
+        return run(program, "cluster " + command, words, check, timeout=timeout, input=stdin)
 
     def up(self, *words):
         done = self.run("up", *words, check=False, timeout=600)
@@ -58,12 +64,19 @@ class Handle:
 
     def kubectl(self, *words, check=True, timeout=150, stdin=""):
         """What kubectl printed; with check=False the whole outcome."""
-        done = self.run("kubectl", *words, check=check, timeout=timeout, stdin=stdin)
+        done = run([self._kubectl()], "kubectl", words, check, timeout=timeout, input=stdin, env=self._environment())
         return done.stdout if check else done
 
     def popen_kubectl(self, *words):
-        return subprocess.Popen([str(PROGRAM), "kubectl", "--dir", str(self.dir), *words], stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return subprocess.Popen([self._kubectl(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True, env=self._environment())
+
+    # A test asks a thousand times: `cluster kubectl` would begin a Python for each, which takes longer than the question.
+    def _kubectl(self):
+        return os.path.join(layout.programs(), "kubectl")
+
+    def _environment(self):
+        return dict(os.environ, KUBECONFIG=layout.Layout(str(self.dir)).kubeconfig)
 
     def helm(self, *words, check=True, timeout=300):
         return self.run("helm", *words, check=check, timeout=timeout)

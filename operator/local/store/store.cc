@@ -50,6 +50,9 @@ tl::unexpected<Json> Malformed(const Json::exception& e) {
   return tl::unexpected(BadRequest(std::string("malformed object: ") + e.what()));
 }
 
+// Nobody applies an event, and there are thousands.
+bool HasFieldOwners(const Resource& resource) { return resource != kube::Events(); }
+
 }  // namespace
 
 Store::Store(StoreOptions options)
@@ -208,8 +211,7 @@ Answer<Json> Store::CreateLocked(const Resource& resource, const std::string& ur
   const ObjectKey key{*ns, *name};
   Json created = objects_.Put(resource, key, std::move(object));
   changed_.NotifyAll();
-  // Nobody applies an event, and there are thousands.
-  if (resource != kube::Events())
+  if (HasFieldOwners(resource))
     fields_.Claim(Json::object(), created, {options.field_manager, false, ""});
   garbage_collector_.Created(resource, key, created, now);
   return created;
@@ -289,7 +291,7 @@ Answer<Json> Store::UpdateLocked(const Resource& resource, const std::string& ns
   const ObjectKey key{resource.namespaced ? ns : "", name};
   Json updated = objects_.Put(resource, key, std::move(object));
   changed_.NotifyAll();
-  if (!options.applied) {
+  if (!options.applied && HasFieldOwners(resource)) {
     fields_.Claim(*live, updated, {options.field_manager, false, subresource});
   }
   if (done) garbage_collector_.Remove(resource, key, Now());

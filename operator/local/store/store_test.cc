@@ -51,29 +51,43 @@ TEST(Store, AWatchFromBeforeTheWindowIsExpired) {
   EXPECT_EQ(slow.error()["reason"], "Expired");
 }
 
+Json Event(const char* name) {
+  return {{"metadata", {{"name", name}}},
+          {"reason", "R"},
+          {"type", "Normal"},
+          {"action", "A"},
+          {"eventTime", "2026-01-31T12:00:00.000000Z"},
+          {"reportingController", "c"},
+          {"reportingInstance", "i"}};
+}
+
 TEST(Store, EventsAreKeptForAnHourSinceTheyWereSeenLast) {
   auto now = std::chrono::system_clock::now();
   Store store({.now = [&] { return now; }});
-  const auto event = [&](const char* name) {
-    return Json{{"metadata", {{"name", name}}},
-                {"reason", "R"},
-                {"type", "Normal"},
-                {"action", "A"},
-                {"eventTime", "2026-01-31T12:00:00.000000Z"},
-                {"reportingController", "c"},
-                {"reportingInstance", "i"}};
-  };
   for (const char* name : {"old", "seen"})
-    ASSERT_TRUE(store.Create(kube::Events(), "default", event(name)));
+    ASSERT_TRUE(store.Create(kube::Events(), "default", Event(name)));
   now += std::chrono::minutes(50);
   Json seen = store.Get(kube::Events(), "default", "seen").value();
   seen["series"] = {{"count", 2}, {"lastObservedTime", api::FormatMicroTime(now)}};
   ASSERT_TRUE(store.Update(kube::Events(), "default", "seen", seen, ""));
   now += std::chrono::minutes(11);
-  ASSERT_TRUE(store.Create(kube::Events(), "default", event("new")));
+  ASSERT_TRUE(store.Create(kube::Events(), "default", Event("new")));
   EXPECT_FALSE(store.Get(kube::Events(), "default", "old").has_value());
   EXPECT_TRUE(store.Get(kube::Events(), "default", "seen").has_value());
   EXPECT_TRUE(store.Get(kube::Events(), "default", "new").has_value());
+}
+
+// Owners of thousands of events would take more memory than the events.
+TEST(Store, NobodyOwnsTheFieldsOfAnEvent) {
+  Store store({});
+  ASSERT_TRUE(store.Create(kube::Events(), "default", Event("e"), {.field_manager = "first"}));
+  Json seen = store.Get(kube::Events(), "default", "e").value();
+  seen["note"] = "again";
+  ASSERT_TRUE(store.Update(kube::Events(), "default", "e", seen, "", {.field_manager = "second"}));
+  const PatchRequest apply{.type = PatchRequest::Type::kApply,
+                           .patch = {{"type", "Warning"}, {"note", "once more"}},
+                           .field_manager = "third"};
+  EXPECT_TRUE(store.Patch(kube::Events(), "default", "e", apply)) << "no conflict with an owner";
 }
 
 TEST(Store, AWatchSaysWhetherObjectsAreLeftThatItShowsFirst) {

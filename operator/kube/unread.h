@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-namespace ringmaster::fields {
+namespace ringmaster::kube {
 
 // The field `name` of every object that is the value of `parent`, or an element of the list that
 // is.
@@ -16,4 +16,4 @@ struct UnreadField {
 // The fields must live as long as this is used: they are constants.
 using Unread = std::span<const UnreadField>;
 
-}  // namespace ringmaster::fields
+}  // namespace ringmaster::kube
