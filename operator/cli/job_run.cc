@@ -72,7 +72,7 @@ bool JobRun::HadView() const {
 
 std::optional<std::string> JobRun::OutputOfRankZero(const std::string& pod,
                                                     const std::string& line) const {
-  return OutputOf(RankZero().value_or(inspection::RankHolder{pods_.First(), 0, 0}), pod, line);
+  return OutputOf(RankZero().value_or(FirstWorker()), pod, line);
 }
 
 std::optional<std::string> JobRun::OutputOf(const inspection::RankHolder& worker,

@@ -57,8 +57,10 @@ class JobRun {
   // (HOROVOD_RANK, which it keeps).
   std::optional<std::string> OutputOf(const inspection::RankHolder& worker, const std::string& pod,
                                       const std::string& line) const;
-  // The same for the worker with rank 0. Before the first view it is the first worker of the first
-  // pod, so that a job that hangs before init() is not silent.
+  // Taken for the one with rank 0 before the first view: the first worker of the first pod, so that
+  // a job that hangs before init() is not silent.
+  inspection::RankHolder FirstWorker() const { return {pods_.First(), 0, 0}; }
+  // The same as OutputOf, for the worker with rank 0.
   std::optional<std::string> OutputOfRankZero(const std::string& pod,
                                               const std::string& line) const;
   // The pod whose log explains the failure: the one that the condition names, else the first with a

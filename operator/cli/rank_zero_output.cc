@@ -31,6 +31,8 @@ RankZeroOutput::Lines RankZeroOutput::OnStatus(const JobRun& job, const std::str
   const auto now = job.RankZero();
   if (now && !(rank_zero_ && IsSamePlace(*rank_zero_, *now))) {
     before_ = std::exchange(rank_zero_, now);
+    // The first worker may have lost rank 0 before a sidecar was first asked.
+    if (!before_ && job.progress().views().HadRank(job.FirstWorker())) before_ = job.FirstWorker();
     shown = TakeHeld(job, now->pod);
   }
   PodLines& lines = pods_[pod];

@@ -71,6 +71,20 @@ TEST_F(RankZeroOutputTest, TheLastWordsOfTheOldRankZeroAreShownUntilItsPlaceHasA
   EXPECT_THAT(Line("p0", "step 40"), IsEmpty());
 }
 
+TEST_F(RankZeroOutputTest, TheLastWordsOfARankZeroThatWentBeforeAnybodyAskedAreShown) {
+  EXPECT_THAT(Line("p0", "step 3"), ElementsAre("[0] step 3"));
+  inspection::SidecarStatus status;
+  status.pod = "p1";
+  status.epoch = kFirst + 1;
+  status.ranks = second_;
+  status.rebuilds.push_back(
+      {.epoch = kFirst + 1, .parent = kFirst, .members = {"p1"}, .left = {"p0"}});
+  job_.OnStatus(status, TimePoint{});
+  EXPECT_THAT(output_.OnStatus(job_, "p1"), IsEmpty());
+  EXPECT_THAT(Line("p0", "step 4"), ElementsAre("[0] step 4"));
+  EXPECT_THAT(Line("p1", "step 5"), ElementsAre("[1] step 5"));
+}
+
 TEST_F(RankZeroOutputTest, APodThatGetsTheNameOfTheOldOneIsNotTakenForIt) {
   Status("p0", kFirst, both_);
   Status("p1", kFirst + 1, second_);

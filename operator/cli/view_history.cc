@@ -116,6 +116,14 @@ bool ViewHistory::HasRank(const inspection::RankHolder& place) const {
                      });
 }
 
+bool ViewHistory::HadRank(const inspection::RankHolder& place) const {
+  const std::string one_of_many = place.pod + "/" + std::to_string(place.slot);
+  return std::any_of(views_.begin(), views_.lower_bound(epoch_), [&](const auto& view) {
+    const std::vector<std::string>& members = view.second.rebuild.members;
+    return Contains(members, place.pod) || Contains(members, one_of_many);
+  });
+}
+
 bool ViewHistory::IsSettled(const ViewRecord& record, TimePoint now) const {
   auto age = now - record.first_seen;
   bool first = record.rebuild.parent == 0 && record.old_size == 0;

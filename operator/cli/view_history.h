@@ -46,6 +46,8 @@ class ViewHistory {
   }
   // Whether a worker in this one's place has a rank in that view.
   bool HasRank(const inspection::RankHolder& place) const;
+  // Whether a view before the newest had a worker in this one's place.
+  bool HadRank(const inspection::RankHolder& place) const;
 
  private:
   void ObserveView(const inspection::SidecarStatus& status, TimePoint now);
