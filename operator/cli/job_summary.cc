@@ -39,20 +39,29 @@ std::string Steps(const JobRun& job) {
   return fmt::format(", {}, {} lost", inspection::Counted(steps, "step"), StepsLost(job));
 }
 
-// A table of the views after the first, with a head; empty if there were none.
+std::string Change(std::uint64_t epoch, const ViewRecord& view) {
+  const job::Rebuild& rebuild = view.rebuild;
+  return fmt::format("  {:<8} {:<13} {:>9} {:>8.0f}   {}", inspection::ViewName(epoch),
+                     rebuild.reason, fmt::format("{} -> {}", view.old_size, rebuild.world_size),
+                     job::TotalSeconds(rebuild.seconds) * 1e3,
+                     inspection::PhasesText(rebuild.seconds));
+}
+
+// A table of the views after the first, with a head; empty if there were none. Of very many the
+// newest: each was shown when it came, and the outcome above has to stay in sight.
 std::vector<std::string> Changes(const JobProgress& progress) {
-  std::vector<std::string> lines;
-  for (const auto& [epoch, view] : progress.views().all()) {
-    if (view.old_size == 0) continue;
-    if (lines.empty())
-      lines.push_back(fmt::format("  {:<8} {:<13} {:>9} {:>8}   by phase (ms)", "view", "reason",
-                                  "workers", "ms"));
-    const job::Rebuild& rebuild = view.rebuild;
-    lines.push_back(fmt::format(
-        "  {:<8} {:<13} {:>9} {:>8.0f}   {}", inspection::ViewName(epoch), rebuild.reason,
-        fmt::format("{} -> {}", view.old_size, rebuild.world_size),
-        job::TotalSeconds(rebuild.seconds) * 1e3, inspection::PhasesText(rebuild.seconds)));
-  }
+  constexpr std::size_t kMostLines = 20;
+  const ViewHistory& views = progress.views();
+  std::vector<std::string> changes;
+  for (const auto& [epoch, view] : views.all())
+    if (view.old_size != 0) changes.push_back(Change(epoch, view));
+  if (changes.empty()) return {};
+  std::vector<std::string> lines{
+      fmt::format("  {:<8} {:<13} {:>9} {:>8}   by phase (ms)", "view", "reason", "workers", "ms")};
+  const std::size_t shown = std::min(changes.size(), kMostLines);
+  if (const std::size_t more = changes.size() - shown + views.forgotten(); more > 0)
+    lines.push_back(fmt::format("  and {} before these", inspection::Counted(more, "change")));
+  lines.insert(lines.end(), changes.end() - static_cast<std::ptrdiff_t>(shown), changes.end());
   return lines;
 }
 
@@ -82,6 +91,7 @@ nlohmann::json JobSummary(const JobRun& job, const std::string& exit_reason, dou
           {"worldSize", progress.views().world_size()},
           {"seconds", seconds},
           {"values", progress.values()},
+          {"olderViews", progress.views().forgotten()},
           {"views", views}};
 }
 

@@ -48,6 +48,18 @@ TEST_F(JobSummaryTest, SummaryHasEveryViewAndTheLargerCountOfLostSteps) {
               Contains(AllOf(HasSubstr("1.2"), HasSubstr("2 -> 1"))));
 }
 
+TEST_F(JobSummaryTest, OfVeryManyChangesTheLastAreLinesAndAllAreInTheFile) {
+  for (std::uint64_t n = 0; n < 32; ++n)
+    run_.OnStatus(View(kFirst + n, n == 0 ? "Bootstrap" : "PodLost", 2), TimePoint{});
+  const std::vector<std::string> lines = JobSummaryLines(run_, "Succeeded", 1.5);
+  EXPECT_THAT(lines, testing::SizeIs(1 + 2 + 20));
+  EXPECT_THAT(lines, Contains("  and 11 changes before these"));
+  EXPECT_THAT(lines.back(), HasSubstr("1.32"));
+  const Json summary = JobSummary(run_, "Succeeded", 1.5);
+  EXPECT_EQ(summary["views"].size(), 32u);
+  EXPECT_EQ(summary["olderViews"], 0);
+}
+
 TEST_F(JobSummaryTest, SummarySaysHowOftenTheJobBeganAgainFromItsCheckpoint) {
   run_.OnJob(Job(), false);
   EXPECT_EQ(JobSummary(run_, "Succeeded", 1.5)["restartsFromCheckpoint"], 0);

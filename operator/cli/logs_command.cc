@@ -281,19 +281,31 @@ class JobFollower {
     ++reading_;
     const std::string name = fields::TextAt(pod, "/metadata/name");
     readers_[uid] =
-        std::jthread([this, name, prefix = wanted_.PrefixOf(pod)](std::stop_token stop) {
+        std::jthread([this, uid, name, prefix = wanted_.PrefixOf(pod)](std::stop_token stop) {
           PodReader reader(to_, name, wanted_, prefix,
                            [this](const std::string& before, std::string_view line) {
                              printer_->Line(before, line);
                            });
-          do {
-            auto read = reader.Read(true, stop);
-            if (!read && !stop.stop_requested())
-              std::fprintf(stderr, "ringmaster: %s\n", read.error().message.c_str());
-          } while (GoesOn(name, stop));
+          ReadOn(&reader, name, stop);
           reader.Finish();
-          inbox_.Post([this] { --reading_; });
+          inbox_.Post([this, uid] {
+            --reading_;
+            readers_[uid] = {};  // joins it; the entry stays, so that the pod isn't read again
+          });
         });
+  }
+
+  // A stream that is cut once is no trouble, as the next one goes on where it ended: the server
+  // cuts it where nobody takes the lines for long.
+  void ReadOn(PodReader* reader, const std::string& name, const std::stop_token& stop) const {
+    bool goes_on = true;
+    for (bool failed_before = false; goes_on;) {
+      const auto read = reader->Read(true, stop);
+      goes_on = GoesOn(name, stop);
+      if (!read && (failed_before || !goes_on) && !stop.stop_requested())
+        std::fprintf(stderr, "ringmaster: %s\n", read.error().message.c_str());
+      failed_before = !read;
+    }
   }
 
   // After a pause, the container still runs: so only the stream has ended.

@@ -28,16 +28,28 @@ PodOutputs::~PodOutputs() { PodOutputs::Finish({}, {}); }
 
 bool PodOutputs::Follow(const std::string& ns, const std::string& pod, const std::string& uid) {
   const std::string key = ns + "/" + pod + "/" + uid;
+  std::vector<std::jthread> ended;  // joined last, without the lock that they may wait for
   const sync::MutexLock lock(&mu_);
   if (finished_ || readers_.count(key)) return false;
+  ended = TakeEnded();
   ++reading_;
-  readers_[key] = std::jthread([this, source = Source{ns, pod, uid}](std::stop_token stop) {
+  readers_[key] = std::jthread([this, key, source = Source{ns, pod, uid}](std::stop_token stop) {
     Read(stop, source);
     const sync::MutexLock done(&mu_);
     --reading_;
+    ended_readers_.push_back(key);
     ended_.NotifyAll();
   });
   return true;
+}
+
+std::vector<std::jthread> PodOutputs::TakeEnded() {
+  std::vector<std::jthread> ended;
+  for (const std::string& key : std::exchange(ended_readers_, {})) {
+    const auto reader = readers_.find(key);
+    if (reader != readers_.end()) ended.push_back(std::exchange(reader->second, {}));
+  }
+  return ended;
 }
 
 void PodOutputs::Finish(std::chrono::milliseconds quiet, std::chrono::milliseconds most) {

@@ -48,6 +48,9 @@ class PodOutputs {
     int in_vain = 0;  // streams that brought nothing new, one after the other
   };
 
+  // The readers that have ended, to be joined without the lock. A map entry says that their pods
+  // are not to be followed again.
+  std::vector<std::jthread> TakeEnded() REQUIRES(mu_);
   void Read(std::stop_token stop, Source source);
   // Returns what is new in it.
   std::string_view NoteText(Source* source, std::string_view text);
@@ -65,6 +68,7 @@ class PodOutputs {
   bool given_up_ GUARDED_BY(mu_) = false;
   bool finished_ GUARDED_BY(mu_) = false;
   std::vector<std::string> cut_ GUARDED_BY(mu_);
+  std::vector<std::string> ended_readers_ GUARDED_BY(mu_);
   // Last member: the threads use the others.
   std::map<std::string, std::jthread> readers_ GUARDED_BY(mu_);
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -88,6 +89,22 @@ struct RunSession::Backlog {
   bool closed GUARDED_BY(mu) = false;
 };
 
+// Whose statuses wait for the loop, which may itself wait for the display: one of each pod.
+struct RunSession::WaitingStatuses {
+  // False: one of this pod waits already.
+  bool Add(const std::string& pod) {
+    const sync::MutexLock lock(&mu);
+    return pods.insert(pod).second;
+  }
+  void Taken(const std::string& pod) {
+    const sync::MutexLock lock(&mu);
+    pods.erase(pod);
+  }
+
+  sync::Mutex mu;
+  std::set<std::string> pods GUARDED_BY(mu);
+};
+
 RunSession::RunSession(std::shared_ptr<kube::KubeApi> api, Display* display,
                        const SessionOptions& options)
     : api_(std::move(api)),
@@ -95,6 +112,7 @@ RunSession::RunSession(std::shared_ptr<kube::KubeApi> api, Display* display,
       options_(options),
       begun_(std::chrono::steady_clock::now()),
       backlog_(std::make_unique<Backlog>()),
+      waiting_(std::make_unique<WaitingStatuses>()),
       watchers_(std::make_unique<Watchers>()) {}
 
 RunSession::~RunSession() {
@@ -221,7 +239,10 @@ SessionEnd RunSession::Follow() {
   watchers_->poller = std::make_unique<inspection::StatusPoller>(
       options_.poll_period, options_.sidecar_token,
       [this](const std::string& key, const inspection::SidecarStatus& status) {
-        inbox_.Post([this, key, status] {
+        const std::string pod = key + "/" + status.pod;
+        if (!waiting_->Add(pod)) return;  // a newer one is asked for soon
+        inbox_.Post([this, key, pod, status] {
+          waiting_->Taken(pod);
           const api::ObjectKey named = api::ParseKey(key);
           JobRun* job = Find(named.ns, named.name);
           if (job) OnStatus(job, status);

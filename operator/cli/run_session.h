@@ -56,6 +56,7 @@ class RunSession {
  private:
   struct Watchers;
   struct Backlog;
+  struct WaitingStatuses;
 
   Outcome<void> MakeNamespace(const std::string& ns);
   JobRun* Find(const std::string& ns, const std::string& name);
@@ -76,6 +77,7 @@ class RunSession {
   const TimePoint begun_;
   std::atomic<int> interrupted_{0};
   const std::unique_ptr<Backlog> backlog_;
+  const std::unique_ptr<WaitingStatuses> waiting_;
   WorkQueue inbox_;
   // Used by the loop thread only:
   std::vector<std::unique_ptr<JobRun>> jobs_;

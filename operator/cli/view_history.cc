@@ -13,6 +13,10 @@ namespace {
 constexpr std::chrono::milliseconds kStragglers{400};
 constexpr std::chrono::milliseconds kGiveUp{3000};
 
+constexpr std::size_t kMostViews = 1000;
+// A view is compared with the one before, which another sidecar may tell of a moment later.
+constexpr std::size_t kMostRanks = 8;
+
 bool Same(const inspection::RankHolder& a, const inspection::RankHolder& b) {
   return a.pod == b.pod && a.slot == b.slot && a.incarnation == b.incarnation;
 }
@@ -38,10 +42,22 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 void ViewHistory::Observe(const inspection::SidecarStatus& status, TimePoint now) {
   ObserveView(status, now);
   for (const job::Rebuild& rebuild : status.rebuilds) ObserveRebuild(rebuild, now);
+  ForgetOld();
+}
+
+void ViewHistory::ForgetOld() {
+  while (ranks_.size() > kMostRanks) ranks_.erase(ranks_.begin());
+  while (views_.size() > kMostViews && views_.begin()->second.told) {
+    const auto oldest = views_.begin();
+    forgotten_until_ = oldest->first;
+    forgotten_steps_lost_ += oldest->second.rebuild.steps_lost;
+    ++forgotten_;
+    views_.erase(oldest);
+  }
 }
 
 void ViewHistory::ObserveView(const inspection::SidecarStatus& status, TimePoint now) {
-  if (status.epoch == 0 || status.ranks.empty()) return;
+  if (status.epoch <= forgotten_until_ || status.ranks.empty()) return;
   ranks_.try_emplace(status.epoch, status.ranks);
   auto [it, fresh] = views_.try_emplace(status.epoch);
   ViewRecord& record = it->second;
@@ -61,7 +77,7 @@ void ViewHistory::ObserveView(const inspection::SidecarStatus& status, TimePoint
 }
 
 void ViewHistory::ObserveRebuild(const job::Rebuild& seen, TimePoint now) {
-  if (seen.epoch == 0) return;
+  if (seen.epoch <= forgotten_until_) return;
   InferBootstrap(seen, now);
   auto [it, fresh] = views_.try_emplace(seen.epoch);
   ViewRecord& record = it->second;
@@ -89,6 +105,7 @@ void ViewHistory::InferBootstrap(const job::Rebuild& change, TimePoint now) {
   // A sidecar forgets the members of old changes of a large job.
   if (change.members.empty()) return;
   if (!IsFirst(change.parent) || views_.count(change.parent)) return;
+  if (change.parent <= forgotten_until_) return;
   job::Rebuild bootstrap{.epoch = change.parent, .reason = "Bootstrap"};
   for (const std::string& member : change.members)
     if (!Contains(change.joined, member)) bootstrap.members.push_back(member);
@@ -145,7 +162,7 @@ std::vector<ViewRecord> ViewHistory::TakeSettled(TimePoint now, bool last) {
 }
 
 std::int64_t ViewHistory::steps_lost() const {
-  std::int64_t lost = 0;
+  std::int64_t lost = forgotten_steps_lost_;
   for (const auto& [epoch, record] : views_) lost += record.rebuild.steps_lost;
   return lost;
 }

@@ -38,7 +38,9 @@ class ViewHistory {
   // The newest view; 0 if there was none.
   std::uint64_t epoch() const { return epoch_; }
   int world_size() const { return world_size_; }
-  const std::map<std::uint64_t, ViewRecord>& all() const { return views_; }  // by epoch
+  // By epoch, the newest thousand: a job may run for weeks on machines that come and go.
+  const std::map<std::uint64_t, ViewRecord>& all() const { return views_; }
+  std::size_t forgotten() const { return forgotten_; }  // views before those
   std::int64_t steps_lost() const;
   // The worker that has rank 0 in the newest view whose ranks are known.
   std::optional<inspection::RankHolder> RankZero() const {
@@ -54,10 +56,14 @@ class ViewHistory {
   void ObserveRebuild(const job::Rebuild& rebuild, TimePoint now);
   void InferBootstrap(const job::Rebuild& change, TimePoint now);
   void CompareWithParent(ViewRecord* record);
+  void ForgetOld();
   bool IsSettled(const ViewRecord& record, TimePoint now) const;
 
   std::map<std::uint64_t, ViewRecord> views_;                           // by epoch
-  std::map<std::uint64_t, std::vector<inspection::RankHolder>> ranks_;  // by epoch
+  std::map<std::uint64_t, std::vector<inspection::RankHolder>> ranks_;  // by epoch, the newest few
+  std::uint64_t forgotten_until_ = 0;                                   // the newest of those
+  std::size_t forgotten_ = 0;
+  std::int64_t forgotten_steps_lost_ = 0;
   std::uint64_t epoch_ = 0;
   int world_size_ = 0;  // of that view
 };

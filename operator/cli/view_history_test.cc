@@ -60,6 +60,20 @@ TEST_F(ViewHistoryTest, WhoWasLostAndWhoCameIsSeenFromTheRanksOfTheViewBefore) {
   EXPECT_EQ(second.gained[1].pod, "c");
 }
 
+TEST_F(ViewHistoryTest, OfVeryManyViewsTheNewestAreKeptAndAllLostStepsCounted) {
+  for (std::uint64_t n = 0; n < 1500; ++n) {
+    views_.Observe(Status(kFirst + n, {{"a", 1}, {"b", static_cast<int>(n)}}), At(0));
+    Hear(Rebuild(kFirst + n, {{job::kResume, 0.1}}, 1), 1);
+    views_.TakeSettled(At(0), true);
+  }
+  Hear(Rebuild(kFirst, {}, 7), 2);  // a sidecar that still tells of what is forgotten
+  EXPECT_THAT(views_.all(), SizeIs(1000));
+  EXPECT_EQ(views_.all().rbegin()->first, kFirst + 1499);
+  EXPECT_THAT(views_.all().rbegin()->second.lost, SizeIs(1));
+  EXPECT_EQ(views_.forgotten(), 500u);
+  EXPECT_EQ(views_.steps_lost(), 1500);
+}
+
 TEST_F(ViewHistoryTest, TheNewestViewIsNotReplacedByALateAnswer) {
   EXPECT_EQ(views_.epoch(), 0u);
   EXPECT_EQ(views_.RankZero(), std::nullopt);

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "common/fields/parse.h"
@@ -18,6 +19,8 @@ constexpr std::chrono::milliseconds kPatience{300};
 // A status with the view of a job of eight thousand workers and all changes that a sidecar keeps
 // has some 2 MB. More would let a strange pod take much of the memory of who asks.
 constexpr std::size_t kMostAnswered = 4 << 20;
+// More than there are between two questions.
+constexpr int kNewRebuilds = 32;
 
 int PortOf(const std::string& address) {
   return std::atoi(address.substr(address.rfind(':') + 1).c_str());
@@ -36,8 +39,11 @@ std::optional<std::string> FetchText(const std::string& address, const std::stri
 }
 
 std::optional<SidecarStatus> FetchStatus(const std::string& address, const std::string& token,
-                                         std::chrono::milliseconds deadline) {
-  const auto text = FetchText(address, "/status", token, deadline, kMostAnswered);
+                                         std::chrono::milliseconds deadline,
+                                         std::optional<int> rebuilds) {
+  const std::string path =
+      rebuilds ? "/status?rebuilds=" + std::to_string(*rebuilds) : std::string("/status");
+  const auto text = FetchText(address, path, token, deadline, kMostAnswered);
   if (!text) return std::nullopt;
   // One answer at a time, because many may arrive together, and parsed JSON needs many times the
   // memory of its text.
@@ -101,6 +107,7 @@ void StatusPoller::SetPods(std::map<std::string, Pod> pods) {
 }
 
 void StatusPoller::Run(std::stop_token stop) {
+  std::set<std::string> told_all;  // the addresses of sidecars that have told all that they keep
   while (!stop.stop_requested()) {
     std::map<std::string, Pod> pods;
     {
@@ -109,7 +116,12 @@ void StatusPoller::Run(std::stop_token stop) {
     }
     for (const auto& [name, pod] : pods) {
       if (stop.stop_requested()) return;
-      if (auto status = FetchStatus(pod.address, token_, kPatience)) on_status_(pod.job, *status);
+      const bool told = told_all.erase(pod.address) > 0;
+      const auto rebuilds = told ? std::optional(kNewRebuilds) : std::nullopt;
+      const auto status = FetchStatus(pod.address, token_, kPatience, rebuilds);
+      if (!status) continue;
+      told_all.insert(pod.address);
+      on_status_(pod.job, *status);
     }
     sync::Pause(stop, period_);
   }

@@ -1,4 +1,5 @@
-// Asks the sidecars of a run for GET /status a few times a second, on a thread of its own.
+// Asks the sidecars of a run for GET /status a few times a second, on a thread of its own: once for
+// all changes of the members that a sidecar keeps, and then for the newest.
 #pragma once
 
 #include <chrono>
@@ -17,9 +18,11 @@
 namespace ringmaster::inspection {
 
 // Asks once; nullopt if no sidecar answers, or if it refuses the token. Blocks at most for
-// `deadline`. `token` is the job's; empty: it has none.
+// `deadline`. `token` is the job's; empty: it has none. `rebuilds`: at most so many of the newest
+// changes of the job's members; nullopt: all that the sidecar keeps.
 std::optional<SidecarStatus> FetchStatus(const std::string& address, const std::string& token,
-                                         std::chrono::milliseconds deadline);
+                                         std::chrono::milliseconds deadline,
+                                         std::optional<int> rebuilds = std::nullopt);
 
 // A sidecar's answer; nullopt if there is none in time, or if it is longer than `most_bytes`.
 std::optional<std::string> FetchText(const std::string& address, const std::string& path,

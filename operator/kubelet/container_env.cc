@@ -1,5 +1,8 @@
 #include "operator/kubelet/container_env.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <optional>
 
 #include "common/fields/fields.h"
@@ -7,6 +10,7 @@
 #include "operator/kube/base64.h"
 #include "operator/kubelet/process.h"
 #include "operator/kubelet/volume_file.h"
+#include "operator/scheduler/quantity.h"
 
 namespace ringmaster::kubelet {
 namespace {
@@ -90,6 +94,49 @@ std::optional<std::string> FieldValue(const SetupContext& context, const std::st
   return std::nullopt;
 }
 
+// The amount of resourceFieldRef, of this container: a whole number of its divisor, rounded up, as
+// on a cluster; "0" if the container has none.
+std::string Amount(const Json& container, const Json& ref) {
+  const std::string path = fields::Text(ref, "resource");
+  const size_t dot = path.find('.');
+  const Json& amounts =
+      fields::Member(fields::Member(container, "resources"), path.substr(0, dot).c_str());
+  const std::string name = dot == std::string::npos ? "" : path.substr(dot + 1);
+  const double amount = scheduler::ParseQuantity(fields::Member(amounts, name.c_str()));
+  const double divisor = scheduler::ParseQuantity(fields::Member(ref, "divisor"));
+  const double whole = std::ceil(amount / (divisor > 0 ? divisor : 1));
+  constexpr double kMost = 1e18;  // a number of 64 bits
+  return std::to_string(static_cast<std::int64_t>(std::min(whole, kMost)));
+}
+
+tl::unexpected<SetupError> NotSupported(const std::string& what, const std::string& path) {
+  return ConfigError(what + ": fieldPath \"" + path + "\" is not supported in local mode");
+}
+
+// All labels or annotations, as a file of the downward API has them.
+std::string Lines(const Json& map) {
+  std::string lines;
+  for (const auto& [key, value] : map.items()) lines += key + "=" + value.dump() + "\n";
+  return lines;
+}
+
+// What an item of the downward API says; `what` it belongs to, for an error.
+tl::expected<std::string, SetupError> DownwardValue(const SetupContext& context, const Json& item,
+                                                    const std::string& what) {
+  if (const Json& ref = fields::Member(item, "resourceFieldRef"); ref.is_object()) {
+    const std::string named = fields::Text(ref, "containerName");
+    for (const Json& container : fields::List(context.pod["spec"], "containers"))
+      if (fields::Text(container, "name") == named) return Amount(container, ref);
+    return Amount(context.container, ref);
+  }
+  const std::string path = fields::Text(fields::Member(item, "fieldRef"), "fieldPath");
+  const Json& meta = context.pod["metadata"];
+  if (path == "metadata.labels") return Lines(fields::Member(meta, "labels"));
+  if (path == "metadata.annotations") return Lines(fields::Member(meta, "annotations"));
+  if (auto value = FieldValue(context, path)) return *value;
+  return NotSupported(what, path);
+}
+
 // Makes the directory that stands for the volume; its path.
 tl::expected<fs::path, SetupError> MakeVolume(const SetupContext& context, const Json& volume) {
   std::string name = fields::Text(volume, "name");
@@ -110,10 +157,9 @@ tl::expected<fs::path, SetupError> MakeVolume(const SetupContext& context, const
                           secret.empty() ? fields::Text(s, "name") : secret, s, dir);
     }
     for (const Json& item : fields::Member(fields::Member(source, "downwardAPI"), "items")) {
-      std::string path = fields::Text(fields::Member(item, "fieldRef"), "fieldPath");
-      auto wrote =
-          WriteFile(dir, fields::Text(item, "path"), FieldValue(context, path).value_or(""));
-      if (!wrote) return wrote;
+      const auto value = DownwardValue(context, item, "volume " + name);
+      if (!value) return tl::unexpected(value.error());
+      if (auto wrote = WriteFile(dir, fields::Text(item, "path"), *value); !wrote) return wrote;
     }
     return {};
   };
@@ -142,8 +188,7 @@ tl::expected<std::string, SetupError> ValueFrom(const SetupContext& context, con
   if (const Json& ref = fields::Member(from, "fieldRef"); ref.is_object()) {
     auto value = FieldValue(context, fields::Text(ref, "fieldPath"));
     if (value) return *value;
-    return ConfigError("env " + variable + ": fieldPath \"" + fields::Text(ref, "fieldPath") +
-                       "\" is not supported in local mode");
+    return NotSupported("env " + variable, fields::Text(ref, "fieldPath"));
   }
   for (bool secret : {false, true}) {
     const Json& ref = fields::Member(from, secret ? "secretKeyRef" : "configMapKeyRef");
@@ -156,15 +201,8 @@ tl::expected<std::string, SetupError> ValueFrom(const SetupContext& context, con
     return ConfigError("env " + variable + ": couldn't find key " + fields::Text(ref, "key") +
                        " in " + (secret ? "Secret " : "ConfigMap ") + fields::Text(ref, "name"));
   }
-  if (const Json& ref = fields::Member(from, "resourceFieldRef"); ref.is_object()) {
-    std::string path = fields::Text(ref, "resource");
-    size_t dot = path.find('.');
-    const Json& amounts =
-        fields::Member(fields::Member(context.container, "resources"), path.substr(0, dot).c_str());
-    std::string name = dot == std::string::npos ? "" : path.substr(dot + 1);
-    const Json& amount = fields::Member(amounts, name.c_str());
-    return amount.is_string() ? amount.get<std::string>() : amount.is_null() ? "0" : amount.dump();
-  }
+  if (const Json& ref = fields::Member(from, "resourceFieldRef"); ref.is_object())
+    return Amount(context.container, ref);
   return std::string();
 }
 

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "common/fields/fields.h"
 #include "operator/api/labels.h"
 #include "operator/kube/base64.h"
 #include "operator/kube/resources.h"
@@ -308,6 +309,54 @@ TEST_F(KubeletTest, VolumesAreDirectoriesSharedByTheContainersOfAPod) {
   Run(pod);
   WaitForPhase("p", "Succeeded");
   EXPECT_EQ(Log("p", "reader"), "data\nconf\nsecret\n");
+}
+
+TEST_F(KubeletTest, FilesOfTheDownwardApiSayWhatTheySayOnACluster) {
+  const auto field = [](const char* path, const char* file) {
+    return Json{{"path", file}, {"fieldRef", {{"fieldPath", path}}}};
+  };
+  const auto amount = [](const char* resource, const char* file) {
+    return Json{{"path", file},
+                {"resourceFieldRef", {{"containerName", "main"}, {"resource", resource}}}};
+  };
+  Json main = Shell("main", "cd $RINGMASTER_MOUNT_INFO; cat labels notes name memory cpu");
+  main["volumeMounts"] = {{{"name", "info"}, {"mountPath", "/info"}}};
+  main["resources"]["limits"] = {{"memory", "2Mi"}, {"cpu", "100m"}};
+  Json pod = Pod("p", {main});
+  pod["metadata"]["labels"] = {{"a", "1"}, {"b", "2"}};
+  pod["metadata"]["annotations"] = {{"c", "say \"x\""}};
+  pod["spec"]["volumes"] = {
+      {{"name", "info"},
+       {"downwardAPI",
+        {{"items",
+          {field("metadata.labels", "labels"), field("metadata.annotations", "notes"),
+           field("metadata.name", "name"), amount("limits.memory", "memory"),
+           amount("limits.cpu", "cpu")}}}}}};
+  Run(pod);
+  WaitForPhase("p", "Succeeded");
+  EXPECT_THAT(Log("p", "main"), testing::AllOf(testing::HasSubstr("a=\"1\"\nb=\"2\"\n"),
+                                               testing::HasSubstr("c=\"say \\\"x\\\"\"\n"),
+                                               testing::EndsWith("p20971521")));
+}
+
+TEST_F(KubeletTest, AFieldOfTheDownwardApiThatIsNotThereIsSaid) {
+  Json main = Shell("main", "true");
+  main["volumeMounts"] = {{{"name", "info"}, {"mountPath", "/info"}}};
+  Json pod = Pod("p", {main});
+  pod["spec"]["volumes"] = {
+      {{"name", "info"},
+       {"downwardAPI",
+        {{"items", {{{"path", "f"}, {"fieldRef", {{"fieldPath", "status.phase"}}}}}}}}}};
+  Run(pod);
+  const auto waits = [&] {
+    const Json status = fields::At(store_->Get(kube::Pods(), "default", "p").value(),
+                                   "/status/containerStatuses/0/state/waiting");
+    return fields::Text(status, "message");
+  };
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (waits().empty() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(waits(), "volume info: fieldPath \"status.phase\" is not supported in local mode");
 }
 
 TEST_F(KubeletTest, AFileOfAVolumeThatCantBeWrittenIsSaidAndOtherPodsGoOn) {

@@ -56,6 +56,7 @@ Time InLineSince(const Snapshot& in) {
 struct Candidates {
   std::size_t count = 0;
   int started = 0;            // pods that are there already
+  int stay = 0;               // of those: that will be there tomorrow, too
   bool join_members = false;  // some of these have the job's state
   bool late = false;          // wanted for so long that their start is no response to that
 };
@@ -68,9 +69,15 @@ Time WantedSince(const Snapshot& in) {
 }
 
 Candidates CandidatesOf(const Snapshot& in, const PodSets& pods, const DecisionDraft& out) {
+  const bool begun = HasMembers(in);
+  // Before the first view a pod of which nobody hears is none to begin with.
+  const auto counts = [&](const PodFacts* pod) { return begun || !pods.away.contains(pod->uid); };
+  const auto stays = [&](const PodFacts* pod) { return pods.Stays(*pod); };
+  const auto& active = pods.active;
   return {.count = out.creates.size(),
-          .started = static_cast<int>(pods.active.size()),
-          .join_members = HasMembers(in),
+          .started = static_cast<int>(std::count_if(active.begin(), active.end(), counts)),
+          .stay = static_cast<int>(std::count_if(active.begin(), active.end(), stays)),
+          .join_members = begun,
           .late = in.now - WantedSince(in) > kAnswer};
 }
 
@@ -86,8 +93,10 @@ std::vector<int> SizesOfUse(const Snapshot& in, const Candidates& candidates, bo
   std::vector<int> sizes;
   for (std::size_t i = 0; i < candidates.count; ++i) {
     if (!may_grow && IsGrowth(in, candidates, i)) break;
-    const int pods = candidates.started + static_cast<int>(i) + 1;
-    if (pods >= LeastTogether(in) && IsAllowed(in, pods)) sizes.push_back(static_cast<int>(i) + 1);
+    const int more = static_cast<int>(i) + 1;
+    // With those that replace pods on nodes that are to go it has more for a while.
+    if (candidates.started + more >= LeastTogether(in) && IsAllowed(in, candidates.stay + more))
+      sizes.push_back(more);
   }
   return sizes;
 }

@@ -37,6 +37,16 @@ std::vector<const PodFacts*> Givable(const Snapshot& in, const PodSets& pods) {
   return givable;
 }
 
+// Also on nodes that are to go.
+std::vector<const PodFacts*> Training(const Snapshot& in, const PodSets& pods) {
+  std::vector<const PodFacts*> training;
+  for (const PodFacts* pod : pods.active) {
+    if (pod->scheduled && !pods.away.contains(pod->uid) && Trains(in, *pod))
+      training.push_back(pod);
+  }
+  return training;
+}
+
 int CountTraining(const Snapshot& in, const std::vector<const PodFacts*>& pods) {
   return static_cast<int>(std::count_if(pods.begin(), pods.end(),
                                         [&](const PodFacts* pod) { return Trains(in, *pod); }));
@@ -181,7 +191,16 @@ void OfferPods(const Snapshot& in, const PodSets& pods, DecisionDraft& out) {
       .least = LeastTogether(in),
       .whole = !IsAboutToEnd(in),
       .since = api::ParseTime(in.job.status.running_since).value_or(Time::max())};
-  if (CountTraining(in, givable) < holding.least) return;
+  if (CountTraining(in, givable) < holding.least) {
+    // It trains with pods on nodes that are to go, too, and can do without none of them: so it
+    // gives all or nothing.
+    const std::vector<const PodFacts*> training = Training(in, pods);
+    if (static_cast<int>(training.size()) < holding.least) return;
+    holding.least = static_cast<int>(training.size());
+    for (const PodFacts* pod : training) holding.pods.push_back({pod->uid, pod->name, true});
+    out.holding = std::move(holding);
+    return;
+  }
   for (const PodFacts* pod : givable) {
     holding.pods.push_back({pod->uid, pod->name, Trains(in, *pod)});
   }

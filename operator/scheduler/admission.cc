@@ -114,10 +114,11 @@ GangFit Admission::Ask(AdmissionRequest request, const std::vector<std::string>&
 }
 
 void Admission::Withdraw(const std::string& job, const std::vector<std::string>& started) {
-  line_.Remove(job);
-  // The room that was kept for the job is free, and other jobs may have counted on the pods it
+  // The room that was kept for the job is free, whether others gave up pods for it, it had waited
+  // for long or it was its turn to call for nodes; and other jobs may have counted on the pods it
   // took.
-  if (takers_.Remove(job)) trigger_.Ask();
+  const bool stood_in_line = line_.Remove(job);
+  if (takers_.Remove(job) || stood_in_line) trigger_.Ask();
   grants_.Drop(job, started);
 }
 

@@ -13,8 +13,13 @@ constexpr int kMostReservationsTried = 16;
 void Reservation::MakeFor(const WaitingJob& waiting) {
   if (job_ != nullptr) return;
   if (grants_.BoundOf(waiting.shapes.front()) == 0) return;  // nothing is free that could be kept
+  // Of many jobs that are alike and can never fit only the first costs a try.
+  const ShapePtr& shape = waiting.shapes.front();
+  const auto alone = alone_.find(shape);
+  if (alone != alone_.end() && alone->second < waiting.request.Least()) return;
   if (tried_++ >= kMostReservationsTried) return;
-  auto prospect = std::make_shared<const Prospect>(capacity_, waiting.shapes.front());
+  auto prospect = std::make_shared<const Prospect>(capacity_, shape);
+  alone_[shape] = prospect->Alone();
   if (prospect->Beside(waiting.request.job) < waiting.request.Least()) return;
   job_ = &waiting;
   prospect_ = std::move(prospect);

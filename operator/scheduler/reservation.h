@@ -5,6 +5,7 @@
 // Pure. Capacity and grants outlive it.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -21,7 +22,10 @@ class Reservation {
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
 
-  void BeginPass() { tried_ = 0; }
+  void BeginPass() {
+    tried_ = 0;
+    alone_.clear();
+  }
   // Reserves room for the job, if no reservation exists and the job can fit one day: it does not
   // where the pods of no job, or its own pods, leave too little room.
   void MakeFor(const WaitingJob& waiting);
@@ -41,8 +45,9 @@ class Reservation {
   const WaitingJob* job_ = nullptr;  // null: nothing is reserved
   std::vector<std::string> paths_;   // pods for which places are held
   std::shared_ptr<const Prospect> prospect_;
-  std::set<ShapePtr> refused_;  // shapes that don't fit even without the reservation
-  int tried_ = 0;               // number of jobs tried in this pass
+  std::set<ShapePtr> refused_;     // shapes that don't fit even without the reservation
+  int tried_ = 0;                  // number of jobs tried in this pass
+  std::map<ShapePtr, int> alone_;  // of those: Prospect::Alone(), by shape
 };
 
 }  // namespace ringmaster::scheduler

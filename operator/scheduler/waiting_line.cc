@@ -5,9 +5,9 @@
 
 namespace ringmaster::scheduler {
 
-void WaitingLine::Remove(const std::string& job) {
+bool WaitingLine::Remove(const std::string& job) {
   jobs_.erase(job);
-  line_.erase(job);
+  return line_.erase(job) > 0;
 }
 
 void WaitingLine::Keep(const std::string& job) {

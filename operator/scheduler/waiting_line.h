@@ -22,7 +22,8 @@ class WaitingLine {
   // The job must be here.
   WaitingJob& At(const std::string& job) { return jobs_.at(job); }
   const WaitingJob& At(const std::string& job) const { return jobs_.at(job); }
-  void Remove(const std::string& job);
+  // Returns true if the job stood in line.
+  bool Remove(const std::string& job);
   std::map<std::string, WaitingJob>& all() { return jobs_; }  // by job, also those out of the line
 
   // The job's answer may have changed: it stands in line if it is not satisfied.

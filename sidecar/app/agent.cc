@@ -255,12 +255,13 @@ std::function<std::optional<std::string>()> Agent::Timeline(const TimelineAsk& a
   };
 }
 
-nlohmann::json Agent::Status() const {
+nlohmann::json Agent::Status(std::size_t rebuilds) const {
   return StatusDocument({.options = options_,
                          .member = membership_.member(),
                          .processes = table_.processes(),
                          .gpus = table_.gpus(),
                          .history = history_,
+                         .rebuilds = rebuilds,
                          .exits = workers_.exits(),
                          .broken_links = peers_.BrokenLinks(),
                          .installed = membership_.installed(),

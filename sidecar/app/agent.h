@@ -60,7 +60,8 @@ class Agent {
 
   // All workers are in a view that trains, and none of their GPUs fails.
   bool Ready() const;
-  nlohmann::json Status() const;
+  // With so many of the newest changes of the job's members.
+  nlohmann::json Status(std::size_t rebuilds = health::RebuildLog::kKeep) const;
   nlohmann::json History() const;
   // Asks the workers for their newest events. To be called until it gives the document, which it
   // does in bounded time; null: too many ask.

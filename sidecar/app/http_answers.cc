@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/ring_key/ring_key.h"
+#include "sidecar/health/rebuild_log.h"
 
 namespace ringmaster::app {
 namespace {
@@ -27,6 +28,16 @@ std::string ReadNumber(const health::HttpRequest& request, const char* name, int
   }
   *value = number;
   return "";
+}
+
+// Who asks a few times a second needs only what is new.
+HttpResponse Status(const health::HttpRequest& request, const HttpSubjects& subjects) {
+  int rebuilds = health::RebuildLog::kKeep;
+  if (const std::string wrong = ReadNumber(request, "rebuilds", 0, rebuilds, &rebuilds);
+      !wrong.empty()) {
+    return {400, "text/plain", wrong};
+  }
+  return {200, "application/json", subjects.status(static_cast<std::size_t>(rebuilds))};
 }
 
 // The answer waits for the workers, which the loop goes on to serve.
@@ -74,7 +85,7 @@ HttpResponse Answer(const health::HttpRequest& request, const HttpSubjects& subj
     return {401, "text/plain",
             std::string("the header ") + ring_key::kTokenHeader + " has to have the job's token\n"};
   }
-  if (request.path == "/status") return {200, "application/json", subjects.status()};
+  if (request.path == "/status") return Status(request, subjects);
   if (request.path == "/history") return {200, "application/json", subjects.history()};
   if (request.path == "/timeline") return Timeline(request, subjects);
   return {404, "text/plain", "/healthz /readyz /metrics /status /history /timeline\n"};

@@ -4,6 +4,7 @@
 // Pure: what is asked for comes from its caller.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -15,7 +16,9 @@ namespace ringmaster::app {
 
 struct HttpSubjects {
   std::function<bool()> healthy, ready;
-  std::function<std::string()> metrics, status, history;
+  std::function<std::string()> metrics, history;
+  // `rebuilds`: with so many of the newest changes of the job's members.
+  std::function<std::string(std::size_t rebuilds)> status;
   // Agent::Timeline()
   std::function<std::function<std::optional<std::string>()>(const TimelineAsk&)> timeline;
 };

@@ -15,8 +15,8 @@ int StatusOf(const std::string& path, const std::string& ring_key, const std::st
   const HttpSubjects subjects = {.healthy = [] { return true; },
                                  .ready = [] { return false; },
                                  .metrics = [] { return "m"; },
-                                 .status = [] { return "s"; },
                                  .history = [] { return "h"; },
+                                 .status = [](std::size_t) { return "s"; },
                                  .timeline = [](const TimelineAsk&) { return [] { return "t"; }; }};
   return Answer({path, {{"ringmaster-token", token}}}, subjects, ring_key).status;
 }
@@ -42,6 +42,18 @@ TEST(HttpAnswersTest, AllElseWantsTheTokenOfTheJob) {
   EXPECT_EQ(StatusOf("/timeline", kKey, token), 200);
   EXPECT_EQ(StatusOf("/status", kKey, ring_key::MakeToken(std::string(32, 'l'))), 401)
       << "another job's";
+}
+
+TEST(HttpAnswersTest, TheStatusHasAsManyChangesAsAreAskedFor) {
+  HttpSubjects subjects;
+  subjects.status = [](std::size_t rebuilds) { return std::to_string(rebuilds); };
+  const auto ask = [&](std::map<std::string, std::string> query) {
+    return Answer({.path = "/status", .query = std::move(query)}, subjects, "");
+  };
+  EXPECT_EQ(ask({}).body, "1000") << "all that are kept";
+  EXPECT_EQ(ask({{"rebuilds", "7"}}).body, "7");
+  EXPECT_EQ(ask({{"rebuilds", "-1"}}).status, 400);
+  EXPECT_EQ(ask({{"rebuilds", "1001"}}).body, "rebuilds is '1001', 0 to 1000 are allowed\n");
 }
 
 // What would be asked of the workers nobody would wait for.

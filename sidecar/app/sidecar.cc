@@ -204,8 +204,8 @@ class SidecarImpl final : public Sidecar {
         .healthy = [this] { return agent_->exit_code() == 0; },
         .ready = [this] { return agent_->Ready(); },
         .metrics = [this] { return metrics_.Text(); },
-        .status = [this] { return agent_->Status().dump() + "\n"; },
         .history = [this] { return agent_->History().dump() + "\n"; },
+        .status = [this](std::size_t rebuilds) { return agent_->Status(rebuilds).dump() + "\n"; },
         .timeline = [this](const TimelineAsk& ask) { return agent_->Timeline(ask); },
     };
     auto listens =

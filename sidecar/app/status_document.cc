@@ -83,8 +83,9 @@ json StatusDocument(const StatusInput& in) {
   for (const job::WorkerExit& exit : in.exits) exits.push_back(job::StatusJson(exit));
   for (const BrokenLink& link : in.broken_links)
     links.push_back({{"pod", link.pod}, {"breaks", link.breaks}, {"kept", link.kept}});
-  for (const job::Rebuild& rebuild : in.history.rebuilds().all())
-    rebuilds.push_back(job::ToJson(rebuild));
+  const auto& changes = in.history.rebuilds().all();
+  const std::size_t older = changes.size() - std::min(in.rebuilds, changes.size());
+  for (std::size_t i = older; i < changes.size(); ++i) rebuilds.push_back(job::ToJson(changes[i]));
   const ViewPtr& view = in.member.current();
   json status = SidecarIdentity(in.options);
   status.update(

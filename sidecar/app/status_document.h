@@ -23,6 +23,7 @@ struct StatusInput {
   const WorkerProcesses& processes;
   const PodGpus& gpus;
   const TrainingHistory& history;
+  std::size_t rebuilds = health::RebuildLog::kKeep;  // how many of the newest are shown
   const std::deque<job::WorkerExit>& exits;
   std::vector<BrokenLink> broken_links;
   ViewPtr installed;  // the newest that was handed to the workers

@@ -21,6 +21,8 @@ using Clock = std::chrono::steady_clock;
 constexpr seconds kBookmarkEvery{10};
 constexpr milliseconds kLookAround{250};  // how soon a watch sees that its client has gone
 constexpr milliseconds kLogPoll{50};
+// How soon a log whose container has ended does. The kubelet is asked, which has more to do.
+constexpr milliseconds kAskForEnd{200};
 
 // Types that httplib doesn't compress: gzip would hold events back until it has a block full.
 constexpr char kWatchType[] = "application/json;stream=watch";
@@ -173,20 +175,27 @@ void StreamLog(const StreamSources& sources, const httplib::Request& request, co
   const uint64_t end = previous ? log->offset : UINT64_MAX;
   if (const auto tail = ParseTailLines(Param(request, "tailLines")))
     start = OffsetOfLastLines(log->file, start, *tail, end);
-  response.set_chunked_content_provider(
-      kLogType, [find, path = log->file, stopping = sources.stopping, end,
-                 follow = Flag(request, "follow") && !previous,
-                 at = std::make_shared<uint64_t>(start)](size_t, DataSink& sink) {
-        const auto now = find();  // before the file is read: what it wrote before its end is there
-        const uint64_t before = *at;
-        if (!WriteNews(path, at.get(), end, sink)) return false;
-        if (!follow || *stopping || !now || !now->running) {
-          sink.done();
-          return true;
-        }
-        if (*at == before) std::this_thread::sleep_for(kLogPoll);
-        return sink.is_writable();
-      });
+  response.set_chunked_content_provider(kLogType,
+                                        [find, path = log->file, stopping = sources.stopping, end,
+                                         follow = Flag(request, "follow") && !previous, at = start,
+                                         ask_at = Clock::now()](size_t, DataSink& sink) mutable {
+                                          bool ended = !follow;
+                                          // Before the file is read: what the container wrote
+                                          // before its end is there.
+                                          if (follow && Clock::now() >= ask_at) {
+                                            const auto now = find();
+                                            ended = !now || !now->running;
+                                            ask_at = Clock::now() + kAskForEnd;
+                                          }
+                                          const uint64_t before = at;
+                                          if (!WriteNews(path, &at, end, sink)) return false;
+                                          if (ended || *stopping) {
+                                            sink.done();
+                                            return true;
+                                          }
+                                          if (at == before) std::this_thread::sleep_for(kLogPoll);
+                                          return sink.is_writable();
+                                        });
 }
 
 }  // namespace ringmaster::local

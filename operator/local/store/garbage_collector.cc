@@ -213,6 +213,8 @@ bool GarbageCollector::OwnersGone(const Json& object) const {
 }
 
 void GarbageCollector::EmptyNamespace(const std::string& ns, Time now) {
+  // What is removed below asks for it again, for each of thousands.
+  if (!emptying_.insert(ns).second) return;
   bool empty = true;
   for (const Resource& resource : kube::AllResources()) {
     if (!resource.namespaced) continue;
@@ -228,6 +230,7 @@ void GarbageCollector::EmptyNamespace(const std::string& ns, Time now) {
       empty &= objects_.Find(resource, key.first, key.second) == nullptr;
     }
   }
+  emptying_.erase(ns);
   if (empty && objects_.Find(kube::Namespaces(), "", ns)) Remove(kube::Namespaces(), {"", ns}, now);
 }
 

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,6 +48,7 @@ class GarbageCollector {
   VersionedObjects& objects_;
   FieldOwnership& fields_;
   std::map<std::string, Place> by_uid_;
+  std::set<std::string> emptying_;  // namespaces
 };
 
 }  // namespace ringmaster::local

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "common/fields/fields.h"
+#include "operator/kube/dns_names.h"
 #include "operator/kube/resources.h"
 
 namespace ringmaster::local {
@@ -33,6 +34,13 @@ std::vector<Cause> CheckVolumesOf(const Json& pod_spec, const std::string& path)
   for (size_t i = 0; i < volumes.size(); ++i) {
     const Json& volume = volumes[i];
     const std::string at = path + ".volumes[" + std::to_string(i) + "].";
+    // It is a folder's name, too.
+    if (const std::string name = fields::Text(volume, "name"); !kube::IsDnsLabel(name))
+      causes.push_back({"FieldValueInvalid",
+                        "Invalid value: \"" + name +
+                            "\": a volume's name has lower case letters, digits and '-', and "
+                            "begins and ends with a letter or digit",
+                        at + "name"});
     const std::string kind = OtherKind(volume, {"name", "emptyDir", "hostPath", "configMap",
                                                 "secret", "downwardAPI", "projected"});
     if (kind == "persistentVolumeClaim") {

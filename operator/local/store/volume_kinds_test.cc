@@ -46,6 +46,16 @@ TEST(VolumeKinds, AVolumeThatLocalModeCantGiveIsRefusedWithWhatItCan) {
   }
 }
 
+TEST(VolumeKinds, AVolumeIsNamedAsOnACluster) {
+  Store store(StoreOptions{.local_volumes_only = true});
+  for (const char* name : {"../../../evil", "", "Data", "a/b"}) {
+    Json pod = Pod({{"emptyDir", Json::object()}});
+    pod["spec"]["volumes"][1]["name"] = name;
+    EXPECT_THAT(Message(store.Create(kube::Pods(), "default", pod)),
+                HasSubstr(std::string("spec.volumes[1].name: Invalid value: \"") + name + "\""));
+  }
+}
+
 TEST(VolumeKinds, WhatLocalModeGivesIsTaken) {
   Store store(StoreOptions{.local_volumes_only = true});
   int n = 0;
