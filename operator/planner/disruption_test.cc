@@ -501,5 +501,48 @@ TEST(EarlyWarningTest, NobodyWarnsAJobThatHasEndedOrIsSuspended) {
   }
 }
 
+// ---- Admission beside nodes that are to go
+
+TEST(DisruptionGangTest, APodOnANodeThatIsToGoIsReplacedWhateverSizesAreAllowed) {
+  for (const std::vector<int>& sizes : std::vector<std::vector<int>>{{}, {3}, {3, 6}}) {
+    World world = OnThreeNodes();
+    world.in.job.spec.elastic_policy.min_replicas = 3;
+    world.in.job.spec.elastic_policy.allowed_sizes = sizes;
+    world.Node("gpu-0").unschedulable = true;
+    world.in.gang_fit = scheduler::GangFit{.fit = 1};
+    const Decision decision = Plan(world.in);
+    EXPECT_THAT(decision.gang_sizes, ElementsAre(1)) << testing::PrintToString(sizes);
+    EXPECT_EQ(decision.creates.size(), 1u) << testing::PrintToString(sizes);
+  }
+}
+
+TEST(DisruptionGangTest, PodsOfWhichNobodyHearsAreNoPartOfAGangThatHasNotBegun) {
+  World world(3);
+  world.in.job.spec.elastic_policy.min_replicas = 3;
+  for (const int i : {0, 1, 2}) {
+    world.Running(i);
+    world.On(i, "gpu-" + std::to_string(i));
+    world.Node("gpu-" + std::to_string(i))
+        .taints.push_back({"node.kubernetes.io/unreachable", "NoSchedule", ""});
+  }
+  world.in.gang_fit = scheduler::GangFit{.fit = 1, .why = "0/3", .tried = 1};
+  const Decision decision = Plan(world.in);
+  EXPECT_THAT(decision.gang_sizes, ElementsAre(3));
+  EXPECT_EQ(decision.gang_state, scheduler::GangState::kWaits);
+  EXPECT_THAT(decision.creates, IsEmpty()) << "one alone can't train";
+}
+
+TEST(DisruptionGangTest, AJobWithAPodOnANodeThatIsToGoMayBeAskedForAll) {
+  World world = OnThreeNodes();
+  world.in.job.spec.elastic_policy.min_replicas = 3;
+  world.Node("gpu-0").unschedulable = true;
+  world.in.gang_fit = scheduler::GangFit{.fit = 0, .why = "0/3"};
+  const Decision decision = Plan(world.in);
+  ASSERT_TRUE(decision.holding);
+  EXPECT_EQ(decision.holding->pods.size(), 3u);
+  EXPECT_EQ(decision.holding->least, 3);
+  EXPECT_TRUE(decision.holding->whole);
+}
+
 }  // namespace
 }  // namespace ringmaster::planner

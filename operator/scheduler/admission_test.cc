@@ -181,6 +181,32 @@ TEST_F(ReservationTest, HoldsUpAJobThatWouldTakeWhatOthersMakeFree) {
   EXPECT_EQ(Ask(back_).fit, 1);
 }
 
+TEST_F(AdmissionTest, WhatWasKeptForAJobIsGivenWhenThatIsWithdrawn) {
+  Gpus(4);
+  for (int i = 0; i < 2; ++i) Occupy("runs-" + std::to_string(i), 1, "ns/runs");
+  Ask(Request("large", 4, 4, 0, kLong));
+  admission_.Pass(kBegin);
+  const std::vector<AdmissionRequest> small = {Request("s1", 1, 1), Request("s2", 1, 1)};
+  for (const AdmissionRequest& job : small) Ask(job);
+  admission_.Pass(kBegin);
+  for (const AdmissionRequest& job : small) ASSERT_EQ(Ask(job).fit, 0) << "room is kept";
+  while (admission_.IsPassDue()) admission_.Pass(kBegin);
+  admission_.Withdraw("ns/large", {});
+  ASSERT_TRUE(admission_.IsPassDue());
+  admission_.Pass(kBegin);
+  for (const AdmissionRequest& job : small) EXPECT_EQ(Ask(job).fit, 1);
+}
+
+TEST_F(AdmissionTest, ManyJobsThatCanNeverFitAreNoReasonToKeepNothingForOthers) {
+  Gpus(4);
+  for (int i = 0; i < 2; ++i) Occupy("runs-" + std::to_string(i), 1, "ns/runs");
+  for (int i = 0; i < 20; ++i) Ask(Request("never-" + std::to_string(i), 5, 5, 0, 2 * kLong));
+  Ask(Request("large", 4, 4, 0, kLong));
+  Ask(Request("small", 1, 1));
+  admission_.Pass(kBegin);
+  EXPECT_EQ(Ask(Request("small", 1, 1)).fit, 0) << "the large one needs what is free";
+}
+
 TEST_F(AdmissionTest, WhatIsLeftOfAGangThatIsMadeInSeveralLooksStaysItsOwn) {
   Gpus(5);
   EXPECT_EQ(Ask(Request("a", 4, 4)).fit, 4);
