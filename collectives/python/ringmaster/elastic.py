@@ -449,14 +449,15 @@ def _syncs_itself(state):
 def _begin(state, in_place):
     joins = _core.is_joining()
     _core.enter()
-    # A joiner's copy is from before the others have run their reset callbacks: it runs them on the
-    # same state, or gets the state once more, as for Horovod's scripts.
-    if joins and in_place:
-        state.on_reset()
-    elif joins:
-        _sync_if_wanted(state, True)
-    else:
+    if not joins:
         state.sync()
+        return
+    # The others run their reset callbacks, which may train a step, as Horovod's examples do, and
+    # need this worker for that. Its copy is from before them: it is the same afterwards, or, for
+    # Horovod's scripts, comes once more.
+    state.on_reset()
+    if not in_place:
+        _sync_if_wanted(state, True)
 
 
 def _go_on(state, skip_sync, within_step=False):

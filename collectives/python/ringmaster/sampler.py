@@ -42,7 +42,8 @@ class ElasticSampler(SamplerNames):
       `batch_sampler` of an ElasticDataLoader, which may have workers that read ahead, or of torch's
       own with num_workers=0.
     * as Horovod's: `DataLoader(dataset, batch_size=n, sampler=sampler)`, `record_batch()` after
-      each batch, `state.commit()`. Samples of a worker that died since its last commit come again.
+      each batch, `state.commit()`. Samples of a worker that died since its last commit come again,
+      if the others commit before they call set_epoch() for the next epoch.
     """
 
     def __init__(self, dataset, shuffle=True, seed=0):

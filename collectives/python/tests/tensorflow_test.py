@@ -150,3 +150,13 @@ def test_WithoutElasticRunAWorkerThatIsDroppedEndsWithACodeThatCountsAsNoFailure
     one.sidecar.drop(1)
     codes = one.wait()
     assert codes == {(0, 1): 0, (1, 1): 79, (2, 1): 0}, one.logs()
+
+
+@pytest.mark.parametrize("options", VERSIONS, indirect=True)
+def test_AWorkerThatWaitsInAGraphUntilTheJobEndsWithoutItHasNotFailed(job, options):
+    one = job("tensorflow_elastic.py", 2, BATCHES="120", PLAIN="1", spares=[1], **options)
+    one.wait_world([0, 1], step=10)
+    one.kill(1)
+    codes = one.wait()
+    assert codes == {(0, 1): 0, (1, 1): -9, (1, 2): 0}, one.logs()
+    assert "Traceback" not in log_of(one, 1, 2), log_of(one, 1, 2)

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from ringmaster import elastic as _elastic
 from ringmaster.elastic import ElasticSampler, HostsUpdatedInterrupt, ObjectState, State
-from ringmaster.errors import WorkerDroppedError
 from ringmaster.tensorflow.calling import error_behind
 from ringmaster.tensorflow.samples import sharded_batches, sharded_indices
 
@@ -40,18 +39,19 @@ def run(function=None, *, in_place=False):
     return _elastic.run(unwrapped, in_place=in_place)
 
 
-def _exit_as_dropped(kind, error, traceback, otherwise=sys.excepthook):
-    """A process that a WorkerDroppedError ends has that one's exit code, also if TensorFlow has
-    made another error of it: it is started again, and counts as no failure.
+def _exit_as_meant(kind, error, traceback, otherwise=sys.excepthook):
+    """A process that a SystemExit ends has that one's exit code, also if TensorFlow has made another
+    error of it: one that was dropped is started again, and one whose job has ended without it has
+    left. Neither counts as a failure.
     """
     inner = error_behind(error) if isinstance(error, tf.errors.OpError) else None
-    if isinstance(inner, WorkerDroppedError):
+    if isinstance(inner, SystemExit):
         print("ringmaster: %s" % inner, file=sys.stderr)
         raise inner
     otherwise(kind, error, traceback)
 
 
-sys.excepthook = _exit_as_dropped
+sys.excepthook = _exit_as_meant
 
 
 class _VariablesState(ObjectState):

@@ -22,6 +22,8 @@ def reset():
     """As scripts do it. Joiners must have this learning rate, too, or the weights differ."""
     print("reset", state.batch, flush=True)
     optimizer.param_groups[0]["lr"] = 0.01 * rm.size()
+    if "IN_PLACE" not in os.environ:  # Horovod's examples train a step here: a joiner, too
+        rm.allreduce(torch.ones(1), name="in.reset")
 
 
 state.register_reset_callbacks([reset])
