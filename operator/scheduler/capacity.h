@@ -72,7 +72,6 @@ class Capacity {
   const NodeResources& nodes() const { return nodes_; }
   const PlacedPods& placed() const { return placed_; }
   const HeldPlaces& held() const { return held_; }
-  const FloatingPods& floating() const { return floating_; }
   // Rises when something may fit that did not fit before. It is never 0.
   std::uint64_t growth() const { return growth_; }
   // Counts the held places that were lost with their nodes and whose pods didn't exist yet or might

@@ -18,13 +18,6 @@ void FloatingPods::TryAgain() {
   }
 }
 
-std::vector<ShapePtr> FloatingPods::TriedBeside(const std::string& job) const {
-  std::vector<ShapePtr> shapes;
-  for (const auto& [uid, pod] : pods_)
-    if (!pod.given_up && pod.job != job) shapes.push_back(pod.shape);
-  return shapes;
-}
-
 void FloatingPods::PlaceAll(const NodeResources& nodes, std::uint64_t growth,
                             const TakePlace& take) {
   if (tried_at_ == growth) return;

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "operator/scheduler/node_resources.h"
 
@@ -32,8 +31,6 @@ class FloatingPods {
     return pod == pods_.end() ? nullptr : &pod->second;
   }
 
-  // The shapes of the pods that are tried, in their order, without those of this job.
-  std::vector<ShapePtr> TriedBeside(const std::string& job) const;
   // Takes the place on the node, so that the next pod doesn't get it.
   using TakePlace =
       std::function<void(const std::string& uid, const Pod& pod, const std::string& node)>;

@@ -1,9 +1,7 @@
 #include "operator/scheduler/preemption.h"
 
 #include <algorithm>
-#include <optional>
 #include <queue>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -111,32 +109,6 @@ class PreemptionSearch::Search {
     }
   }
 
-  // The pods of the waiting job don't exist before there is room for all of them. What becomes free
-  // goes first to pods that wait for the Kubernetes scheduler already, so the taken pods have to be
-  // enough for these, too.
-  bool IsEnoughBesideOthers() const {
-    std::vector<ShapePtr> shapes = what_.capacity->floating().TriedBeside(what_.need.job);
-    const std::size_t others = shapes.size();
-    if (others == 0) return true;
-    shapes.insert(shapes.end(), what_.need.shapes.begin(), what_.need.shapes.end());
-    Trial after(*what_.capacity, shapes);
-    TakeOutWhoGoes(&after);
-    std::set<ShapePtr> refused;  // shapes that fit nowhere: one try per shape is enough
-    for (std::size_t i = 0; i < shapes.size(); ++i) {
-      const bool is_needed = i >= others;
-      const auto node =
-          refused.contains(shapes[i]) ? std::nullopt : RoomiestFor(*shapes[i], &after);
-      if (node) {
-        after.Use(*node, after.RequestsOf(*shapes[i]));
-      } else if (is_needed) {
-        return false;
-      } else {
-        refused.insert(shapes[i]);
-      }
-    }
-    return true;
-  }
-
   Preemption Result() const {
     Preemption result{.late_at = late_at_};
     for (const Taken& taken : taken_) {
@@ -190,28 +162,6 @@ class PreemptionSearch::Search {
       if (const std::size_t pod = trial_.PodOf(uid); pod != Trial::kNone) trial_.TakeOut(pod);
     }
     return leaving;
-  }
-  void TakeOutWhoGoes(Trial* after) const {
-    const auto take_out = [&](const std::string& uid) {
-      if (const std::size_t pod = after->PodOf(uid); pod != Trial::kNone) after->TakeOut(pod);
-    };
-    for (const auto& [uid, by] : what_.capacity->placed().leaving())
-      if (by + kLeavesLate > what_.now) take_out(uid);
-    for (const std::string& uid : what_.for_others) take_out(uid);
-    for (const Taken& taken : taken_) take_out(UidOf(taken));
-  }
-  const std::string& UidOf(const Taken& taken) const {
-    return taken.before != nullptr ? taken.before->uid
-                                   : givers_.At(taken.giver).holding->pods[taken.turn].uid;
-  }
-  static std::optional<std::size_t> RoomiestFor(const Shape& shape, Trial* trial) {
-    const Trial::Numbered& requests = trial->RequestsOf(shape);
-    std::optional<std::size_t> roomiest;
-    for (const std::size_t node : trial->OpenTo(shape)) {
-      if (!trial->Fits(node, requests)) continue;
-      if (!roomiest || trial->FreeCpuOn(node) > trial->FreeCpuOn(*roomiest)) roomiest = node;
-    }
-    return roomiest;
   }
   void TakeWhole(const std::set<std::string>& jobs) {
     for (const std::string& job : jobs) {
@@ -339,7 +289,6 @@ std::optional<Preemption> PreemptionSearch::TakeWith(const std::set<std::string>
   search_->SpareNeedlessJobs();
   search_->GiveBackNeedless();
   search_->RoundToSizes();
-  if (!search_->IsEnoughBesideOthers()) return std::nullopt;
   return search_->Result();
 }
 

@@ -235,29 +235,6 @@ TEST_F(PreemptionTest, BothJobsLearnOfIt) {
   EXPECT_THAT(admission_.Pass(kNow), IsEmpty()) << "nothing has changed";
 }
 
-// Else the next pod would be taken, and so on, until the job that gives is gone and nothing won.
-TEST_F(PreemptionTest, NobodyGivesWhatAPodThatIsPendingAlreadyWouldGet) {
-  Json pending = Pod("foreign", 1);
-  pending["metadata"]["uid"] = "foreign";
-  admission_.capacity().SetPod(pending, "");
-  const AdmissionRequest high = Request("high", 2, 2, 5);
-  Ask(high);
-  admission_.Pass(kNow);
-  EXPECT_THAT(Demanded(), IsEmpty());
-  admission_.capacity().RemovePod("foreign");
-  admission_.Pass(kNow);
-  EXPECT_THAT(Demanded(), UnorderedElementsAre("low-3", "low-2"));
-}
-
-TEST_F(PreemptionTest, APendingPodThatFitsNowhereIsInNobodysWay) {
-  Json pending = Pod("foreign", 5);
-  pending["metadata"]["uid"] = "foreign";
-  admission_.capacity().SetPod(pending, "");
-  Ask(Request("high", 1, 1, 5));
-  admission_.Pass(kNow);
-  EXPECT_THAT(Demanded(), ElementsAre("low-3"));
-}
-
 TEST_F(PreemptionTest, WhatWasTakenIsNotGrownBackWhileTheTakerWaits) {
   const AdmissionRequest high = Request("high", 4, 2, 5);
   Ask(high);
