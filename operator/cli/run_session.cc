@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -89,20 +89,42 @@ struct RunSession::Backlog {
   bool closed GUARDED_BY(mu) = false;
 };
 
-// Whose statuses wait for the loop, which may itself wait for the display: one of each pod.
+// The statuses that wait for the loop, which may itself wait for the display: of each pod one in
+// the loop's queue, and the newest since then.
 struct RunSession::WaitingStatuses {
-  // False: one of this pod waits already.
-  bool Add(const std::string& pod) {
+  using Status = inspection::SidecarStatus;
+
+  // False: one of this pod is queued already.
+  bool Queue(const std::string& pod, const Status& status) {
     const sync::MutexLock lock(&mu);
-    return pods.insert(pod).second;
+    const auto [queued, is_first] = newest.try_emplace(pod);
+    if (!is_first) Replace(status, &queued->second);
+    return is_first;
   }
-  void Taken(const std::string& pod) {
+  // The queued one of this pod is taken. Returns the newest since then, to be queued behind the
+  // lines that came before it; nullopt: there is none.
+  std::optional<Status> Taken(const std::string& pod) {
     const sync::MutexLock lock(&mu);
-    pods.erase(pod);
+    auto next = std::exchange(newest.at(pod), std::nullopt);
+    if (!next) newest.erase(pod);
+    return next;
+  }
+  // A sidecar tells each change of the members a few times only.
+  static void Replace(const Status& status, std::optional<Status>* kept) {
+    std::vector<job::Rebuild> older;
+    if (*kept) {
+      for (job::Rebuild& rebuild : (*kept)->rebuilds) {
+        const bool told = std::any_of(status.rebuilds.begin(), status.rebuilds.end(),
+                                      [&](const auto& one) { return one.epoch == rebuild.epoch; });
+        if (!told) older.push_back(std::move(rebuild));
+      }
+    }
+    *kept = status;
+    (*kept)->rebuilds.insert((*kept)->rebuilds.begin(), older.begin(), older.end());
   }
 
   sync::Mutex mu;
-  std::set<std::string> pods GUARDED_BY(mu);
+  std::map<std::string, std::optional<Status>> newest GUARDED_BY(mu);  // by pod
 };
 
 RunSession::RunSession(std::shared_ptr<kube::KubeApi> api, Display* display,
@@ -180,6 +202,15 @@ void RunSession::OnStatus(JobRun* job, const inspection::SidecarStatus& status) 
     display_->Line(Prefix(*job) + line);
 }
 
+void RunSession::QueueStatus(const std::string& key, const inspection::SidecarStatus& status) {
+  inbox_.Post([this, key, status] {
+    if (const auto next = waiting_->Taken(key + "/" + status.pod)) QueueStatus(key, *next);
+    const api::ObjectKey named = api::ParseKey(key);
+    JobRun* job = Find(named.ns, named.name);
+    if (job) OnStatus(job, status);
+  });
+}
+
 void RunSession::PostOutput(const std::string& ns, const std::string& pod, std::string line) {
   const size_t bytes = line.size() + ns.size() + pod.size();
   if (!backlog_->Take(bytes)) return;
@@ -239,14 +270,7 @@ SessionEnd RunSession::Follow() {
   watchers_->poller = std::make_unique<inspection::StatusPoller>(
       options_.poll_period, options_.sidecar_token,
       [this](const std::string& key, const inspection::SidecarStatus& status) {
-        const std::string pod = key + "/" + status.pod;
-        if (!waiting_->Add(pod)) return;  // a newer one is asked for soon
-        inbox_.Post([this, key, pod, status] {
-          waiting_->Taken(pod);
-          const api::ObjectKey named = api::ParseKey(key);
-          JobRun* job = Find(named.ns, named.name);
-          if (job) OnStatus(job, status);
-        });
+        if (waiting_->Queue(key + "/" + status.pod, status)) QueueStatus(key, status);
       });
   watchers_->observers.push_back(std::make_unique<Observer>(
       api_, kube::HorovodJobs(), "", [this](const Json& object, bool gone) {

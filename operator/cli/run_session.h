@@ -63,6 +63,8 @@ class RunSession {
   void OnPod(const kube::Json& pod, bool gone);
   void Show(TimePoint now, bool last);
   void OnStatus(JobRun* job, const inspection::SidecarStatus& status);
+  // From any thread. `key`: of the job.
+  void QueueStatus(const std::string& key, const inspection::SidecarStatus& status);
   // From any thread but the loop's: the line is shown later. Waits where too much waits for that.
   void PostOutput(const std::string& ns, const std::string& pod, std::string line);
   void ShowOutput(const std::string& ns, const std::string& pod, const std::string& line);

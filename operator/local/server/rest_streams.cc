@@ -175,27 +175,26 @@ void StreamLog(const StreamSources& sources, const httplib::Request& request, co
   const uint64_t end = previous ? log->offset : UINT64_MAX;
   if (const auto tail = ParseTailLines(Param(request, "tailLines")))
     start = OffsetOfLastLines(log->file, start, *tail, end);
-  response.set_chunked_content_provider(kLogType,
-                                        [find, path = log->file, stopping = sources.stopping, end,
-                                         follow = Flag(request, "follow") && !previous, at = start,
-                                         ask_at = Clock::now()](size_t, DataSink& sink) mutable {
-                                          bool ended = !follow;
-                                          // Before the file is read: what the container wrote
-                                          // before its end is there.
-                                          if (follow && Clock::now() >= ask_at) {
-                                            const auto now = find();
-                                            ended = !now || !now->running;
-                                            ask_at = Clock::now() + kAskForEnd;
-                                          }
-                                          const uint64_t before = at;
-                                          if (!WriteNews(path, &at, end, sink)) return false;
-                                          if (ended || *stopping) {
-                                            sink.done();
-                                            return true;
-                                          }
-                                          if (at == before) std::this_thread::sleep_for(kLogPoll);
-                                          return sink.is_writable();
-                                        });
+  auto provide = [find, path = log->file, stopping = sources.stopping, end,
+                  follow = Flag(request, "follow") && !previous, begun = log->offset, at = start,
+                  ask_at = Clock::now()](size_t, DataSink& sink) mutable {
+    bool ended = !follow;
+    // Before the file is read: what the container wrote before its end is there.
+    if (follow && Clock::now() >= ask_at) {
+      const auto now = find();
+      ended = !now || !now->running || now->offset != begun;  // it may have started again
+      ask_at = Clock::now() + kAskForEnd;
+    }
+    const uint64_t before = at;
+    if (!WriteNews(path, &at, end, sink)) return false;
+    if (ended || *stopping) {
+      sink.done();
+      return true;
+    }
+    if (at == before) std::this_thread::sleep_for(kLogPoll);
+    return sink.is_writable();
+  };
+  response.set_chunked_content_provider(kLogType, std::move(provide));
 }
 
 }  // namespace ringmaster::local

@@ -212,10 +212,19 @@ bool GarbageCollector::OwnersGone(const Json& object) const {
   });
 }
 
+bool GarbageCollector::IsEmpty(const std::string& ns) const {
+  const auto& kinds = kube::AllResources();
+  return std::none_of(kinds.begin(), kinds.end(), [&](const Resource& resource) {
+    const auto& objects = objects_.All(resource);
+    return resource.namespaced && std::any_of(objects.begin(), objects.end(), [&](const auto& one) {
+             return one.first.first == ns;
+           });
+  });
+}
+
 void GarbageCollector::EmptyNamespace(const std::string& ns, Time now) {
   // What is removed below asks for it again, for each of thousands.
   if (!emptying_.insert(ns).second) return;
-  bool empty = true;
   for (const Resource& resource : kube::AllResources()) {
     if (!resource.namespaced) continue;
     std::vector<ObjectKey> keys;
@@ -227,11 +236,11 @@ void GarbageCollector::EmptyNamespace(const std::string& ns, Time now) {
       if (live && !(*live)["metadata"].contains("deletionTimestamp")) {
         (void)Delete(resource, key.first, key.second, {}, now);
       }
-      empty &= objects_.Find(resource, key.first, key.second) == nullptr;
     }
   }
   emptying_.erase(ns);
-  if (empty && objects_.Find(kube::Namespaces(), "", ns)) Remove(kube::Namespaces(), {"", ns}, now);
+  if (IsEmpty(ns) && objects_.Find(kube::Namespaces(), "", ns))
+    Remove(kube::Namespaces(), {"", ns}, now);
 }
 
 }  // namespace ringmaster::local

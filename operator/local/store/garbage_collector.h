@@ -43,6 +43,7 @@ class GarbageCollector {
   bool OwnersGone(const Json& object) const;
   void CollectDependents(const std::string& owner_uid, const std::string& propagation, Time now);
   void FinishForeground(const std::string& owner_uid, Time now);
+  bool IsEmpty(const std::string& ns) const;
   void EmptyNamespace(const std::string& ns, Time now);
 
   VersionedObjects& objects_;
