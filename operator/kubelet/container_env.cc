@@ -104,8 +104,8 @@ std::string Amount(const Json& container, const Json& ref) {
   const std::string name = dot == std::string::npos ? "" : path.substr(dot + 1);
   const double amount = scheduler::ParseQuantity(fields::Member(amounts, name.c_str()));
   const double divisor = scheduler::ParseQuantity(fields::Member(ref, "divisor"));
-  constexpr double kExact =
-      1 - 1e-12;  // "1001m" by "1m" is 1001, whatever the quotient's last digit
+  // "1001m" by "1m" is 1001, whatever the last digit of the quotient is.
+  constexpr double kExact = 1 - 1e-12;
   const double whole = std::ceil(amount / (divisor > 0 ? divisor : 1) * kExact);
   constexpr double kMost = 1e18;  // a number of 64 bits
   return std::to_string(static_cast<std::int64_t>(std::min(whole, kMost)));

@@ -348,15 +348,11 @@ TEST_F(KubeletTest, AFieldOfTheDownwardApiThatIsNotThereIsSaid) {
        {"downwardAPI",
         {{"items", {{{"path", "f"}, {"fieldRef", {{"fieldPath", "status.phase"}}}}}}}}}};
   Run(pod);
-  const auto waits = [&] {
-    const Json status = fields::At(store_->Get(kube::Pods(), "default", "p").value(),
-                                   "/status/containerStatuses/0/state/waiting");
-    return fields::Text(status, "message");
+  const auto why = [](const Json& pod) {
+    return fields::TextAt(pod, "/status/containerStatuses/0/state/waiting/message");
   };
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (waits().empty() && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  EXPECT_EQ(waits(), "volume info: fieldPath \"status.phase\" is not supported in local mode");
+  const Json waits = WaitFor("p", [&](const Json& pod) { return !why(pod).empty(); });
+  EXPECT_EQ(why(waits), "volume info: fieldPath \"status.phase\" is not supported in local mode");
 }
 
 TEST_F(KubeletTest, AFileOfAVolumeThatCantBeWrittenIsSaidAndOtherPodsGoOn) {
