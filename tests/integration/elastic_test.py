@@ -283,17 +283,25 @@ def gpu_events(folder):
     return [line for file in folder.glob("events.*") for line in file.read_text().splitlines()]
 
 
+def waits_for_ranks(job):
+    return any(each["type"] == "RanksMissing" and each["status"] == "True" for each in job.run.job("job")["status"]["conditions"])
+
+
 @pytest.mark.parametrize("nccl, shrinks", [(22005, False), (23203, True)])
 def test_a_worker_with_tensors_on_a_gpu_is_killed(write, tmp_path, nccl, shrinks):
     fake = tmp_path / "gpu"
     with Job(write, tmp_path, 4, options=["--gpu", 1, "--floats", 1024], collectives__backend="Nccl",
-             env=fake_gpu(fake, RINGMASTER_FAKE_NCCL=nccl)) as job:
+             env=fake_gpu(fake, RINGMASTER_FAKE_NCCL=nccl, HOROVOD_STALL_CHECK_TIME_SECONDS=1)) as job:
         epoch = job.world(4)
         before = gpu_events(fake)
         assert before.count("made: init") >= 4 and "made: shrink" not in before, "NCCL is not what carries the tensors"
-        closed = tmp_path / "closed"
+        closed, absent = tmp_path / "closed", tmp_path / "absent.2"
         closed.touch()  # else the successor may be there before the three have begun a step without it
+        if shrinks:  # not in the middle of a launch: a communicator on which one hangs is given up
+            absent.touch()
+            wait_for("the others to wait for rank 2", lambda: waits_for_ranks(job), alive=job.run.alive)
         job.kill(rank(job, 2)[1]["pid"])
+        absent.unlink(missing_ok=True)
         epoch = job.world(3, epoch)
         closed.unlink()
         job.world(4, epoch)
