@@ -277,8 +277,11 @@ TEST_F(RunSessionTest, WhereNobodyReadsTheOutputWaitsInTheLogAndASignalEndsTheRu
   constexpr int kMany = 20'000, kBytes = 4000;
   std::atomic<int> passed_on = 0;
   api_->Instead([&](const std::string&, const auto& on_text, const std::stop_token& stop) {
-    for (; passed_on < kMany && !stop.stop_requested(); ++passed_on)
+    // A line that was under way comes after the end was asked for.
+    for (bool last = false; passed_on < kMany && !last; ++passed_on) {
+      last = stop.stop_requested();
       on_text(fmt::format("line {} {}\n", passed_on.load(), std::string(kBytes, 'x')));
+    }
   });
   int waiting = 0;
   display_.On("starting", [this] { MakePod(0); });
