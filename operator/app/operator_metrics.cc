@@ -131,7 +131,8 @@ void AddPods(const OperatorSample& sample, Builder* out) {
     pods[{MetaField(*object, "namespace"), MetaField(*object, "name")}] = {
         {"Pending", 0}, {"Running", 0}, {"Succeeded", 0}, {"Failed", 0}, {"Terminating", 0}};
   }
-  for (const runtime::ObjectPtr& object : sample.pods) {
+  for (const runtime::ObjectPtr& pod : sample.pods) {
+    const runtime::ObjectPtr object = pod;  // a copy: the tree that is made of it goes with it
     const auto of_job = pods.find({MetaField(*object, "namespace"), JobOf(*object)});
     if (of_job != pods.end()) ++of_job->second[PhaseOf(*object)];
   }

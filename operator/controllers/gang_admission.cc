@@ -7,8 +7,8 @@
 #include "common/fields/fields.h"
 #include "operator/api/object_key.h"
 #include "operator/controllers/node_affinity.h"
-#include "operator/controllers/pod_facts.h"
 #include "operator/controllers/pod_identity.h"
+#include "operator/controllers/pod_record.h"
 #include "operator/planner/planner.h"
 
 namespace ringmaster::controllers {
@@ -143,7 +143,8 @@ void GangAdmission::Forget(const std::string& job_key) {
   loop_->SetCalling(job_key, false);
   std::vector<std::string> started;
   for (const auto& pod : pods_->Indexed(api::ParseKey(job_key).ns, job_key)) {
-    if (MayStart(ReadPod(*pod))) started.push_back(api::KeyOf(*pod));
+    const planner::PodFacts& facts = RecordOf(pod).facts;
+    if (MayStart(facts)) started.push_back(api::KeyText(api::ParseKey(job_key).ns, facts.name));
   }
   loop_->Withdraw(job_key, started);
 }

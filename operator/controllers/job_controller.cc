@@ -12,6 +12,7 @@
 #include "operator/controllers/metrics.h"
 #include "operator/controllers/pod_facts.h"
 #include "operator/controllers/pod_identity.h"
+#include "operator/controllers/pod_record.h"
 #include "operator/controllers/slim_objects.h"
 
 namespace ringmaster::controllers {
@@ -67,7 +68,7 @@ JobController::JobController(std::shared_ptr<kube::KubeApi> api, SidecarRegistry
 // One watch serves all. Gang admission counts free capacity, so it must see every pod of the
 // cluster.
 runtime::InformerOptions JobController::PodCacheOptions() const {
-  runtime::InformerOptions options{.keep = SlimPod, .index = JobKeyOf, .unread = UnreadOfPods()};
+  runtime::InformerOptions options = InformerOptionsForPods();
   if (!options_.gang_admission) {
     options.namespaces = options_.watch_namespaces;
     options.label_selector = api::kWorkerSelector;

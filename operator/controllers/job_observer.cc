@@ -1,5 +1,7 @@
 #include "operator/controllers/job_observer.h"
 
+#include "operator/controllers/pod_record.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +33,7 @@ kube::Result<planner::Snapshot> JobObserver::Observe(const api::HorovodJob& job)
   snapshot.rebuilds = std::move(facts.rebuilds);
   snapshot.view = facts.view;
   snapshot.told_view = facts.told_view;
-  snapshot.pods = pods_.Read(job, from_.pods->Indexed(job.ns, job.Key()));
+  snapshot.pods = PodsOf(job, from_.pods->Indexed(job.ns, job.Key()));
   times_.Correct(job.Key(), snapshot.now, &snapshot.pods);
   snapshot.disruption_taints = options_.disruption_taints;
   snapshot.nodes =
@@ -67,10 +69,8 @@ kube::Result<planner::Snapshot> JobObserver::WithListedPods(const planner::Snaps
   const auto listed = api_->ListAll(
       kube::Pods(), job.ns, {.label_selector = fmt::format("{}={}", api::kJobUidLabel, job.uid)});
   if (!listed) return tl::unexpected(listed.error());
-  std::vector<runtime::ObjectPtr> pods;
-  for (const Json& pod : listed->items) pods.push_back(std::make_shared<const Json>(pod));
   planner::Snapshot fresh = snapshot;
-  fresh.pods = ReadPodsOf(job, pods);
+  fresh.pods = PodsOf(job, listed->items);
   times_.Correct(job.Key(), fresh.now, &fresh.pods);
   fresh.nodes =
       from_.nodes->Observe(&fresh.pods, job.spec.run_policy.scheduling_policy.topology.label);

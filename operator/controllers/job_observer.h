@@ -10,7 +10,6 @@
 
 #include "operator/api/horovod_job.h"
 #include "operator/controllers/node_watcher.h"
-#include "operator/controllers/pod_reader.h"
 #include "operator/controllers/preparation_problems.h"
 #include "operator/controllers/quorum_record_store.h"
 #include "operator/controllers/sidecar_registry.h"
@@ -49,7 +48,6 @@ class JobObserver {
   // The same snapshot with the pods that the API server lists now, because the cache may lack one.
   kube::Result<planner::Snapshot> WithListedPods(const planner::Snapshot& snapshot);
   void Forget(const std::string& job_key) {
-    pods_.Forget(job_key);
     times_.Forget(job_key);
     preparation_.Forget(job_key);
   }
@@ -61,7 +59,6 @@ class JobObserver {
   const Sources from_;
   runtime::WorkQueue* const queue_;
   const JobObserverOptions options_;
-  PodReader pods_;
   WitnessedTimes times_;
   PreparationProblems preparation_;
 };

@@ -118,7 +118,8 @@ JobQueue::Answer JobQueue::Look(const planner::Snapshot& snapshot) {
 JobQueue::Answer JobQueue::Ask(const planner::Snapshot& snapshot) {
   const api::HorovodJob& job = snapshot.job;
   const std::string name = kueue::WorkloadName(job.name);
-  const auto live = workloads_.Get(job.ns, name);
+  const runtime::ObjectPtr stored = workloads_.Get(job.ns, name);
+  const Json* const live = stored ? &*stored : nullptr;
   if (live == nullptr && job.queue.empty()) return {};
   if (live == nullptr && !snapshot.pods.empty()) {
     const auto restored = RestoreLabels(job);
@@ -127,7 +128,7 @@ JobQueue::Answer JobQueue::Ask(const planner::Snapshot& snapshot) {
   }
   const auto problem = [&](const std::string& why) {
     logging::Warn("workload not kept job={} error={}", job.Key(), logging::Value(why));
-    Answer answer = job.queue.empty() ? EvaluateWithoutQueue(job) : Evaluate(job, live.get());
+    Answer answer = job.queue.empty() ? EvaluateWithoutQueue(job) : Evaluate(job, live);
     answer.look_again = kTryAgain;
     const bool admitted = answer.state && answer.state->stage == kueue::Stage::kAdmitted;
     if (answer.state && !admitted) answer.state->message += "; " + why;
@@ -144,17 +145,17 @@ JobQueue::Answer JobQueue::Ask(const planner::Snapshot& snapshot) {
   if (!wanted && live == nullptr) return problem(wanted.error().message);
   // An existing Workload is kept unchanged while its priority can't be found out.
   const kueue::Write write =
-      kueue::NextWrite(NeedsOf(snapshot, live.get()), live.get(), wanted ? *wanted : *live);
-  if (const auto written = Write(job, live.get(), write, snapshot.now); !written) {
+      kueue::NextWrite(NeedsOf(snapshot, live), live, wanted ? *wanted : *live);
+  if (const auto written = Write(job, live, write, snapshot.now); !written) {
     // Another client has written it, and the cache will catch up.
     if (written.error().code != ErrorCode::kConflict) return problem(written.error().message);
   }
   if (!wanted) return problem(wanted.error().message);
   if (job.queue.empty()) return EvaluateWithoutQueue(job);
-  const auto now = workloads_.Get(job.ns, name);
+  const runtime::ObjectPtr now = workloads_.Get(job.ns, name);
   // If it has left the cache just now, the next look finds out whether it has only lost its labels.
   const bool just_left = now == nullptr && write.kind != kueue::Write::Kind::kDelete;
-  return Evaluate(job, just_left ? live.get() : now.get());
+  return Evaluate(job, now ? &*now : just_left ? live : nullptr);
 }
 
 kube::Result<void> JobQueue::Write(const api::HorovodJob& job, const Json* live,

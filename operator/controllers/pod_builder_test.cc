@@ -227,10 +227,10 @@ TEST(PodBuilderTest, BelongsToItsJobAndKeepsWhatTheUserWrote) {
 
 TEST(PodBuilderTest, ItsNameAndItsLabelsSayWhichPodOfTheJobItIs) {
   const api::HorovodJob job = Job();
-  EXPECT_EQ(IndexOf(job, "digits-worker-12"), 12);
+  EXPECT_EQ(IndexOf(job.name, "digits-worker-12"), 12);
   for (const char* other : {"digits-worker-", "digits-worker-01", "digits-worker-1a", "digits",
                             "digits-launcher-1", "other-worker-1", "digits-worker--1", ""}) {
-    EXPECT_EQ(IndexOf(job, other), std::nullopt) << other;
+    EXPECT_EQ(IndexOf(job.name, other), std::nullopt) << other;
   }
   const Json labels = LabelsOf(job, 12);
   Json pod = {{"metadata", {{"labels", labels}}}};

@@ -33,9 +33,11 @@ std::string JobKeyOf(const Json& pod) {
   return api::KeyText(fields::Text(metadata, "namespace"), job);
 }
 
-Json LabelsOf(const api::HorovodJob& job, int index) {
-  return {{api::kJobNameLabel, job.name},
-          {api::kJobUidLabel, job.uid},
+Json LabelsOf(const api::HorovodJob& job, int index) { return LabelsOf(job.name, job.uid, index); }
+
+Json LabelsOf(const std::string& job_name, const std::string& job_uid, int index) {
+  return {{api::kJobNameLabel, job_name},
+          {api::kJobUidLabel, job_uid},
           {api::kJobRoleLabel, api::kWorkerRole},
           {api::kReplicaIndexLabel, std::to_string(index)}};
 }
@@ -48,11 +50,11 @@ bool HasLabels(const Json& pod, const Json& labels) {
   });
 }
 
-std::optional<int> IndexOf(const api::HorovodJob& job, const std::string& pod) {
+std::optional<int> IndexOf(const std::string& job_name, const std::string& pod) {
   int index = -1;
   const std::size_t digits = pod.rfind('-') + 1;  // npos + 1 is 0
   std::from_chars(pod.data() + digits, pod.data() + pod.size(), index);
-  return planner::PodName(job.name, index) == pod ? std::optional(index) : std::nullopt;
+  return planner::PodName(job_name, index) == pod ? std::optional(index) : std::nullopt;
 }
 
 bool IsOwnedBy(const Json& object, const std::string& uid) {

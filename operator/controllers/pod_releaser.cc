@@ -7,8 +7,7 @@
 #include "common/sync/parallel.h"
 #include "operator/api/object_key.h"
 #include "operator/controllers/finalizers.h"
-#include "operator/controllers/pod_facts.h"
-#include "operator/controllers/pod_identity.h"
+#include "operator/controllers/pod_record.h"
 
 namespace ringmaster::controllers {
 
@@ -23,8 +22,9 @@ bool PodReleaser::ReleaseOrphans(const std::string& key) {
   const std::string cached_uid = cached == nullptr ? "" : MetaField(*cached, "uid");
   std::vector<runtime::ObjectPtr> orphans;
   for (const auto& pod : pods_->Indexed(ns, key)) {
-    const bool owned = !cached_uid.empty() && IsOwnedBy(*pod, cached_uid);
-    if (HasFinalizer(*pod) && !owned) orphans.push_back(pod);
+    const PodRecord& record = RecordOf(pod);
+    const bool owned = !cached_uid.empty() && record.owner == cached_uid;
+    if (record.facts.has_finalizer && !owned) orphans.push_back(pod);
   }
   if (orphans.empty()) return true;
   // The cache may not have a young job yet.
@@ -32,7 +32,7 @@ bool PodReleaser::ReleaseOrphans(const std::string& key) {
   if (!live && live.error().code != ErrorCode::kNotFound) return false;
   const std::string uid = live ? MetaField(*live, "uid") : "";
   if (!uid.empty()) {
-    std::erase_if(orphans, [&](const auto& pod) { return IsOwnedBy(*pod, uid); });
+    std::erase_if(orphans, [&](const auto& pod) { return RecordOf(pod).owner == uid; });
   }
   return ForEach(orphans, [&](const Json& pod) {
     logging::Info("pod released, its job is gone job={} pod={}", key, MetaField(pod, "name"));
@@ -60,8 +60,8 @@ bool PodReleaser::CollectLatePods(const std::string& key, const Json& job) {
   }
   std::vector<runtime::ObjectPtr> late;
   for (const auto& pod : pods_->Indexed(MetaField(job, "namespace"), key)) {
-    if (!IsOwnedBy(*pod, MetaField(job, "uid"))) continue;
-    if (MetaField(*pod, "deletionTimestamp").empty()) late.push_back(pod);
+    const PodRecord& record = RecordOf(pod);
+    if (record.owner == MetaField(job, "uid") && !record.facts.deleting) late.push_back(pod);
   }
   return ForEach(late, [&](const Json& pod) {
     const auto deleted = api_->Delete(kube::Pods(), MetaField(pod, "namespace"),
@@ -74,8 +74,9 @@ bool PodReleaser::CollectLatePods(const std::string& key, const Json& job) {
 bool PodReleaser::ReleaseAll(const std::string& key, const std::string& job_uid, bool only_dead) {
   std::vector<runtime::ObjectPtr> go;
   for (const auto& pod : pods_->Indexed(api::ParseKey(key).ns, key)) {
-    if (!HasFinalizer(*pod) || !IsOwnedBy(*pod, job_uid)) continue;
-    const planner::PodFacts facts = ReadPod(*pod);
+    const PodRecord& record = RecordOf(pod);
+    const planner::PodFacts& facts = record.facts;
+    if (!facts.has_finalizer || record.owner != job_uid) continue;
     const bool may_go = facts.deleting && (facts.proven_dead || !facts.scheduled);
     if (!only_dead || may_go) go.push_back(pod);
   }

@@ -15,6 +15,7 @@
 #include "operator/controllers/pod_builder.h"
 #include "operator/controllers/pod_groups.h"
 #include "operator/controllers/pod_identity.h"
+#include "operator/controllers/pod_record.h"
 #include "operator/controllers/slim_objects.h"
 #include "operator/planner/planner.h"
 
@@ -214,13 +215,14 @@ bool PodWriter::RestoreLabels(const api::HorovodJob& job,
                               const std::vector<planner::SidecarFacts>& sidecars) {
   std::vector<std::pair<runtime::ObjectPtr, int>> found;
   for (const auto& pod : pods_->Indexed(job.ns, job.Key())) {
-    const auto index = IndexOf(job, MetaField(*pod, "name"));
-    if (!index || !IsOwnedBy(*pod, job.uid) || HasLabels(*pod, LabelsOf(job, *index))) continue;
+    const PodRecord& record = RecordOf(pod);
+    const auto index = IndexOf(job.name, record.facts.name);
+    if (!index || record.owner != job.uid || record.is_labelled) continue;
     found.emplace_back(pod, *index);
   }
   std::vector<std::pair<std::string, int>> missing;
   for (const planner::SidecarFacts& sidecar : sidecars) {
-    const auto index = IndexOf(job, sidecar.pod_name);
+    const auto index = IndexOf(job.name, sidecar.pod_name);
     if (index && pods_->Get(job.ns, sidecar.pod_name) == nullptr) {
       missing.emplace_back(sidecar.pod_name, *index);
     }

@@ -6,7 +6,7 @@
 #include "common/logging/log.h"
 #include "operator/api/horovod_job.h"
 #include "operator/api/labels.h"
-#include "operator/controllers/pod_identity.h"
+#include "operator/controllers/pod_record.h"
 #include "operator/inspection/inspection.h"
 #include "operator/inspection/sidecar_token.h"
 
@@ -45,7 +45,10 @@ PageSource::Answer<std::vector<Json>> PageSource::Jobs() {
   app::OperatorSample sample = sample_();
   std::vector<Json> jobs;
   for (const auto& job : sample.jobs) jobs.push_back(Slim(*job));
-  for (const auto& pod : sample.pods) priorities_.Remember(*pod);
+  for (const auto& pod : sample.pods) {
+    const runtime::ObjectPtr copy = pod;  // the tree that is made of it goes with it
+    priorities_.Remember(*copy);
+  }
   sync::MutexLock lock(&mu_);
   pods_ = std::move(sample.pods);
   return jobs;
@@ -74,8 +77,9 @@ std::vector<Json> PageSource::PodsOf(const Json& job) const {
   sync::MutexLock lock(&mu_);
   std::vector<Json> pods;
   for (const auto& pod : pods_) {
-    if (fields::TextAt(*pod, "/metadata/namespace") == ns && controllers::IsOwnedBy(*pod, uid))
-      pods.push_back(*pod);
+    if (controllers::RecordOf(pod).owner != uid) continue;
+    const runtime::ObjectPtr copy = pod;
+    if (fields::TextAt(*copy, "/metadata/namespace") == ns) pods.push_back(*copy);
   }
   return pods;
 }

@@ -10,6 +10,7 @@
 #include "common/http/server.h"
 #include "common/ring_key/ring_key.h"
 #include "common/sync/mutex.h"
+#include "operator/controllers/pod_record.h"
 #include "operator/kube/base64.h"
 #include "operator/local/store/in_memory_api.h"
 #include "operator/local/store/store.h"
@@ -58,10 +59,14 @@ class PageSourceTest : public testing::Test {
             {"spec", {{"priority", 7}}},
             {"status", {{"phase", "Running"}, {"podIP", ip}}}};
   }
+  static runtime::ObjectPtr Cached(const json& pod) {
+    return runtime::ObjectPtr(std::make_shared<const json>(pod))
+        .Packed(controllers::InformerOptionsForPods().storage.extract);
+  }
   static app::OperatorSample Sample(const std::string& job_uid, const json& pod) {
     app::OperatorSample sample;
-    sample.jobs.push_back(std::make_shared<json>(Job(job_uid)));
-    sample.pods.push_back(std::make_shared<json>(pod));
+    sample.jobs.emplace_back(std::make_shared<const json>(Job(job_uid)));
+    sample.pods.push_back(Cached(pod));
     return sample;
   }
   // Creates an object that can own others, because an object whose owner doesn't exist is deleted
@@ -115,7 +120,7 @@ TEST_F(PageSourceTest, WhatThePageNeedsOfAJobIsKept) {
   job["spec"]["slotsPerWorker"] = 4;
   job["spec"]["worker"]["template"] = {{"spec", {{"priorityClassName", "high"}}}};
   app::OperatorSample sample = Sample("u", Pod("u", "127.0.0.1", "127.0.0.1:1"));
-  sample.jobs = {std::make_shared<json>(job)};
+  sample.jobs = {std::make_shared<const json>(job)};
   PageSource source([&] { return sample; }, api_);
   const auto jobs = source.Jobs();
   EXPECT_EQ(source.PriorityOf(jobs->front()), 7);
@@ -143,7 +148,7 @@ TEST_F(PageSourceTest, OnlyOneTellsOfTheView) {
         for (const char* name : {"digits-worker-1", "digits-worker-2"}) {
           json pod = Pod("u", "127.0.0.1", address);
           pod["metadata"]["name"] = name;
-          sample.pods.push_back(std::make_shared<json>(std::move(pod)));
+          sample.pods.push_back(Cached(pod));
         }
         return sample;
       },

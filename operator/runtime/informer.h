@@ -26,6 +26,7 @@ struct InformerOptions {
   // Selects the objects (after `keep`) that are stored; none: all. The others are only passed on.
   std::function<bool(const kube::Json&)> stores;
   ObjectCache::Index index;  // for Indexed(); may be empty if that is not used
+  ObjectCache::Storage storage;
   kube::Unread unread;       // fields that `keep` drops and a watch needn't bring
   std::chrono::milliseconds relist_backoff{200};
   std::chrono::milliseconds max_relist_backoff{30'000};

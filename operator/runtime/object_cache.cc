@@ -22,12 +22,6 @@ std::optional<std::uint64_t> VersionOf(const kube::Json& object) {
   return Version(MetaField(object, "resourceVersion"));
 }
 
-bool IsOlder(const kube::Json& a, const kube::Json& b) {
-  const auto va = VersionOf(a);
-  const auto vb = VersionOf(b);
-  return va && vb && *va < *vb;
-}
-
 }  // namespace
 
 std::string MetaField(const kube::Json& object, const char* field) {
@@ -51,14 +45,14 @@ std::vector<ObjectPtr> ObjectCache::All() const {
   const sync::MutexLock lock(&mu_);
   std::vector<ObjectPtr> all;
   all.reserve(objects_.size());
-  for (const auto& [key, object] : objects_) all.push_back(object);
+  for (const auto& [key, entry] : objects_) all.push_back(entry.object);
   return all;
 }
 
 ObjectPtr ObjectCache::Get(const std::string& ns, const std::string& name) const {
   const sync::MutexLock lock(&mu_);
   const auto at = objects_.find({ns, name});
-  return at == objects_.end() ? nullptr : at->second;
+  return at == objects_.end() ? nullptr : at->second.object;
 }
 
 std::vector<ObjectPtr> ObjectCache::Indexed(const std::string& value) const {
@@ -66,14 +60,22 @@ std::vector<ObjectPtr> ObjectCache::Indexed(const std::string& value) const {
   std::vector<ObjectPtr> found;
   const auto keys = indexed_.find(value);
   if (keys == indexed_.end()) return found;
-  for (const Key& key : keys->second) found.push_back(objects_.at(key));
+  for (const Key& key : keys->second) found.push_back(objects_.at(key).object);
   return found;
 }
 
-bool ObjectCache::Put(ObjectPtr object) {
+ObjectCache::Entry ObjectCache::Stored(const ObjectPtr& object) const {
+  return {.object = storage_.packed ? object.Packed(storage_.extract) : object,
+          .version = VersionOf(*object),
+          .index = {}};
+}
+
+bool ObjectCache::Put(const ObjectPtr& object) {
+  const Key key = KeyOf(*object);
+  Entry entry = Stored(object);
   const sync::MutexLock lock(&mu_);
-  gone_.erase({KeyOf(*object), MetaField(*object, "uid")});
-  return PutLocked(std::move(object));
+  gone_.erase({key, MetaField(*object, "uid")});
+  return PutEntry(key, *object, std::move(entry));
 }
 
 void ObjectCache::ListBegins() {
@@ -81,29 +83,30 @@ void ObjectCache::ListBegins() {
   deleting_.clear();
 }
 
-bool ObjectCache::PutListed(ObjectPtr object, const std::string& list_version) {
+bool ObjectCache::PutListed(const ObjectPtr& object, const std::string& list_version) {
   const auto listed = Version(list_version);
-  const sync::MutexLock lock(&mu_);
   const Key key = KeyOf(*object);
+  Entry entry = Stored(object);
+  const sync::MutexLock lock(&mu_);
   if (IsFromBeforeDeletion(*object)) return false;
   const auto at = objects_.find(key);
   if (at != objects_.end()) {
-    const auto version = VersionOf(*at->second);
+    const auto version = at->second.version;
     if (version && listed && *version <= *listed) EraseLocked(key);
   }
   gone_.erase({key, MetaField(*object, "uid")});
-  return PutLocked(std::move(object));
+  return PutEntry(key, *object, std::move(entry));
 }
 
-bool ObjectCache::PutWritten(ObjectPtr object) {
+bool ObjectCache::PutWritten(const ObjectPtr& object) {
+  const Key key = KeyOf(*object);
+  Entry entry = Stored(object);
   const sync::MutexLock lock(&mu_);
   // We wrote the object just before another client deleted it: the answer must not bring it back.
-  const Key key = KeyOf(*object);
   if (gone_.count({key, MetaField(*object, "uid")}) != 0) return false;
-  const auto version = VersionOf(*object);
-  const bool listed = listed_at_ && version && *version <= *listed_at_;
+  const bool listed = listed_at_ && entry.version && *entry.version <= *listed_at_;
   if (listed && objects_.count(key) == 0) return false;
-  return PutLocked(std::move(object));
+  return PutEntry(key, *object, std::move(entry));
 }
 
 // A deletion that was accepted is never taken back.
@@ -112,17 +115,22 @@ bool ObjectCache::IsFromBeforeDeletion(const kube::Json& object) const {
          MetaField(object, "deletionTimestamp").empty();
 }
 
-bool ObjectCache::PutLocked(ObjectPtr object) {
-  const Key key = KeyOf(*object);
+bool ObjectCache::PutEntry(const Key& key, const kube::Json& object, Entry entry) {
+  if (IsFromBeforeDeletion(object)) return false;
   const auto at = objects_.find(key);
-  // The object is outdated: we have written a newer version and stored the result.
-  if (at != objects_.end() && IsOlder(*object, *at->second)) return false;
-  if (IsFromBeforeDeletion(*object)) return false;
-  // The watch shows what we have written. The stored object stays, with what was read of it.
-  if (at != objects_.end() && *object == *at->second) return true;
+  if (at != objects_.end()) {
+    const Entry& stored = at->second;
+    // The object is outdated: we have written a newer version and stored the result.
+    if (entry.version && stored.version && *entry.version < *stored.version) return false;
+    // The watch shows what we have written. The stored object stays, with what was read of it.
+    if (stored.object.Equals(entry.object)) return true;
+  }
   EraseLocked(key);
-  if (index_) indexed_[index_(*object)].insert(key);
-  objects_[key] = std::move(object);
+  if (index_) {
+    entry.index = indexed_.try_emplace(index_(object)).first;
+    entry.index->second.insert(key);
+  }
+  objects_.emplace(key, std::move(entry));
   return true;
 }
 
@@ -130,7 +138,7 @@ void ObjectCache::EraseLocked(const Key& key) {
   const auto at = objects_.find(key);
   if (at == objects_.end()) return;
   if (index_) {
-    const auto keys = indexed_.find(index_(*at->second));
+    const auto keys = at->second.index;
     keys->second.erase(key);
     if (keys->second.empty()) indexed_.erase(keys);
   }
@@ -149,12 +157,13 @@ void ObjectCache::RememberGone(Gone gone) {
 void ObjectCache::MarkDeleting(const Key& key, const std::string& uid, const std::string& since) {
   const sync::MutexLock lock(&mu_);
   const auto at = objects_.find(key);
-  if (at == objects_.end() || MetaField(*at->second, "uid") != uid) return;
-  if (!MetaField(*at->second, "deletionTimestamp").empty()) return;
+  if (at == objects_.end()) return;
+  kube::Json object = *ObjectPtr(at->second.object);
+  if (MetaField(object, "uid") != uid) return;
+  if (!MetaField(object, "deletionTimestamp").empty()) return;
   deleting_.insert({key, uid});
-  kube::Json object = *at->second;
   object["metadata"]["deletionTimestamp"] = since;
-  at->second = std::make_shared<const kube::Json>(std::move(object));
+  at->second.object = Stored(std::make_shared<const kube::Json>(std::move(object))).object;
 }
 
 void ObjectCache::Remove(const kube::Json& object) {
@@ -165,7 +174,9 @@ void ObjectCache::Remove(const kube::Json& object) {
   RememberGone({key, uid});
   const auto at = objects_.find(key);
   // We may have created another object with this name already, and stored it.
-  if (at != objects_.end() && MetaField(*at->second, "uid") == uid) EraseLocked(key);
+  if (at == objects_.end()) return;
+  const ObjectPtr stored = at->second.object;  // a copy: what it unpacks goes with it
+  if (MetaField(*stored, "uid") == uid) EraseLocked(key);
 }
 
 std::vector<ObjectPtr> ObjectCache::RemoveUnlisted(const std::set<Key>& listed,
@@ -174,11 +185,10 @@ std::vector<ObjectPtr> ObjectCache::RemoveUnlisted(const std::set<Key>& listed,
   std::vector<ObjectPtr> removed;
   const sync::MutexLock lock(&mu_);
   listed_at_ = taken_at;
-  for (const auto& [key, object] : objects_) {
+  for (const auto& [key, entry] : objects_) {
     // An object that we created after the list was taken can't be in it.
-    const auto version = VersionOf(*object);
-    const bool newer = version && taken_at && *version > *taken_at;
-    if (listed.count(key) == 0 && !newer) removed.push_back(object);
+    const bool newer = entry.version && taken_at && *entry.version > *taken_at;
+    if (listed.count(key) == 0 && !newer) removed.push_back(entry.object);
   }
   for (const ObjectPtr& object : removed) {
     // The answer to a write of ours may still arrive.

@@ -12,24 +12,26 @@ ObjectPtr Shared(kube::Json object) {
   return std::make_shared<const kube::Json>(std::move(object));
 }
 
-class ObjectCacheTest : public testing::Test {
+// With each way of keeping objects.
+class ObjectCacheTest : public testing::TestWithParam<bool> {
  protected:
   std::string VersionOf(const std::string& name) {
     const ObjectPtr object = cache_.Get("ns", name);
     return object == nullptr ? "none" : MetaField(*object, "resourceVersion");
   }
   static ObjectCache::Key Key(const std::string& name) { return {"ns", name}; }
-  ObjectCache cache_;
+  ObjectCache cache_{nullptr, {.packed = GetParam()}};
 };
+INSTANTIATE_TEST_SUITE_P(Packed, ObjectCacheTest, testing::Bool());
 
-TEST_F(ObjectCacheTest, TheNewerStateStays) {
+TEST_P(ObjectCacheTest, TheNewerStateStays) {
   EXPECT_TRUE(cache_.Put(Shared(Object("a", 20))));
   EXPECT_FALSE(cache_.Put(Shared(Object("a", 15))));
   EXPECT_TRUE(cache_.PutWritten(Shared(Object("a", 21))));
   EXPECT_EQ(VersionOf("a"), "21");
 }
 
-TEST_F(ObjectCacheTest, OnlyTheAnswerToAWriteMayNotBringBackWhatIsGone) {
+TEST_P(ObjectCacheTest, OnlyTheAnswerToAWriteMayNotBringBackWhatIsGone) {
   cache_.Put(Shared(Object("a", 10)));
   cache_.Remove(Object("a", 12));
   EXPECT_FALSE(cache_.PutWritten(Shared(Object("a", 11))));
@@ -39,13 +41,13 @@ TEST_F(ObjectCacheTest, OnlyTheAnswerToAWriteMayNotBringBackWhatIsGone) {
   EXPECT_TRUE(cache_.PutWritten(Shared(Object("a", 15)))) << "the watch has told that it is back";
 }
 
-TEST_F(ObjectCacheTest, TheEndOfAFormerObjectLeavesItsSuccessor) {
+TEST_P(ObjectCacheTest, TheEndOfAFormerObjectLeavesItsSuccessor) {
   cache_.PutWritten(Shared(Object("a", 20, "second")));
   cache_.Remove(Object("a", 12, "first"));
   EXPECT_EQ(VersionOf("a"), "20");
 }
 
-TEST_F(ObjectCacheTest, AListReplacesWhatItIsNewerThanAlsoByTheOlder) {
+TEST_P(ObjectCacheTest, AListReplacesWhatItIsNewerThanAlsoByTheOlder) {
   cache_.Put(Shared(Object("a", 20)));
   cache_.Put(Shared(Object("b", 40)));
   EXPECT_TRUE(cache_.PutListed(Shared(Object("a", 7)), "30"));
@@ -54,7 +56,7 @@ TEST_F(ObjectCacheTest, AListReplacesWhatItIsNewerThanAlsoByTheOlder) {
   EXPECT_EQ(VersionOf("b"), "40");
 }
 
-TEST_F(ObjectCacheTest, WhatAListLacksIsRemovedUnlessItIsNewer) {
+TEST_P(ObjectCacheTest, WhatAListLacksIsRemovedUnlessItIsNewer) {
   for (const auto& [name, version] : {std::pair("a", 5), {"b", 6}, {"new", 31}}) {
     cache_.Put(Shared(Object(name, version)));
   }
@@ -64,7 +66,7 @@ TEST_F(ObjectCacheTest, WhatAListLacksIsRemovedUnlessItIsNewer) {
   EXPECT_EQ(cache_.All().size(), 2u);
 }
 
-TEST_F(ObjectCacheTest, ALateAnswerDoesNotBringBackWhatAListHadNoMore) {
+TEST_P(ObjectCacheTest, ALateAnswerDoesNotBringBackWhatAListHadNoMore) {
   cache_.Put(Shared(Object("a", 5)));
   cache_.RemoveUnlisted({}, "30");
   EXPECT_FALSE(cache_.PutWritten(Shared(Object("a", 6))))
@@ -73,7 +75,7 @@ TEST_F(ObjectCacheTest, ALateAnswerDoesNotBringBackWhatAListHadNoMore) {
   EXPECT_TRUE(cache_.PutWritten(Shared(Object("a", 40, "another uid"))));
 }
 
-TEST_F(ObjectCacheTest, ALateAnswerDoesNotBringBackWhatItHasNeverHadAndAListLacks) {
+TEST_P(ObjectCacheTest, ALateAnswerDoesNotBringBackWhatItHasNeverHadAndAListLacks) {
   cache_.RemoveUnlisted({}, "30");
   EXPECT_FALSE(cache_.PutWritten(Shared(Object("made", 20)))) << "it was deleted before the list";
   EXPECT_TRUE(cache_.PutWritten(Shared(Object("made", 31))));
@@ -81,7 +83,7 @@ TEST_F(ObjectCacheTest, ALateAnswerDoesNotBringBackWhatItHasNeverHadAndAListLack
   EXPECT_TRUE(cache_.PutWritten(Shared(Object("watched", 26)))) << "which is there";
 }
 
-TEST_F(ObjectCacheTest, WhatTheWatchShowsOfOurOwnWriteLeavesTheStoredObject) {
+TEST_P(ObjectCacheTest, WhatTheWatchShowsOfOurOwnWriteLeavesTheStoredObject) {
   cache_.PutWritten(Shared(Object("a", 20)));
   const ObjectPtr written = cache_.Get("ns", "a");
   EXPECT_TRUE(cache_.Put(Shared(Object("a", 20)))) << "it is news to those who hear of the watch";
@@ -92,7 +94,7 @@ TEST_F(ObjectCacheTest, WhatTheWatchShowsOfOurOwnWriteLeavesTheStoredObject) {
   EXPECT_EQ(*cache_.Get("ns", "a"), other);
 }
 
-TEST_F(ObjectCacheTest, WhatWeHaveDeletedStaysSoWhateverALateWatchShows) {
+TEST_P(ObjectCacheTest, WhatWeHaveDeletedStaysSoWhateverALateWatchShows) {
   const auto since = [&] { return MetaField(*cache_.Get("ns", "a"), "deletionTimestamp"); };
   cache_.Put(Shared(Object("a", 20, "first")));
   cache_.MarkDeleting(Key("a"), "another", "2026-01-31T12:00:00Z");
@@ -112,7 +114,7 @@ TEST_F(ObjectCacheTest, WhatWeHaveDeletedStaysSoWhateverALateWatchShows) {
   EXPECT_EQ(since(), "");
 }
 
-TEST_F(ObjectCacheTest, AListThatWasAskedForBeforeADeletionDoesNotTakeItBack) {
+TEST_P(ObjectCacheTest, AListThatWasAskedForBeforeADeletionDoesNotTakeItBack) {
   const auto since = [&] { return MetaField(*cache_.Get("ns", "a"), "deletionTimestamp"); };
   cache_.Put(Shared(Object("a", 20, "first")));
   cache_.ListBegins();
@@ -124,10 +126,35 @@ TEST_F(ObjectCacheTest, AListThatWasAskedForBeforeADeletionDoesNotTakeItBack) {
   EXPECT_EQ(since(), "");
 }
 
-TEST_F(ObjectCacheTest, ManyDeletionsDontMakeItForgetTheLatest) {
+TEST_P(ObjectCacheTest, ManyDeletionsDontMakeItForgetTheLatest) {
   for (int i = 0; i < 5000; ++i) cache_.Remove(Object("pod-" + std::to_string(i), i + 1));
   EXPECT_FALSE(cache_.PutWritten(Shared(Object("pod-4200", 1))));
   EXPECT_TRUE(cache_.PutWritten(Shared(Object("pod-0", 1)))) << "its memory has an end";
+}
+
+TEST(PackedObjectCacheTest, NoTreeIsKeptOfWhatWasLookedAt) {
+  ObjectCache cache(nullptr, {.packed = true});
+  cache.Put(Shared(Object("a", 20)));
+  const ObjectPtr looked = cache.Get("ns", "a");
+  const kube::Json* const tree = &*looked;
+  EXPECT_EQ(MetaField(*tree, "name"), "a");
+  cache.MarkDeleting({"ns", "b"}, "uid", "2026-01-31T12:00:00Z");
+  EXPECT_NE(&*cache.Get("ns", "a"), tree);
+  EXPECT_NE(&*cache.All()[0], tree);
+}
+
+TEST(PackedObjectCacheTest, TheExtractIsOfTheObjectAsItIsNow) {
+  ObjectCache cache(nullptr, {.packed = true, .extract = [](const kube::Json& object) {
+                                return std::make_shared<const std::string>(
+                                    MetaField(object, "deletionTimestamp"));
+                              }});
+  const auto since = [&] { return *cache.Get("ns", "a").extract<std::string>(); };
+  cache.Put(Shared(Object("a", 20, "first")));
+  EXPECT_EQ(since(), "");
+  cache.MarkDeleting({"ns", "a"}, "first", "2026-01-31T12:00:00Z");
+  EXPECT_EQ(since(), "2026-01-31T12:00:00Z");
+  cache.Put(Shared(Object("a", 21, "second")));
+  EXPECT_EQ(since(), "");
 }
 
 TEST(IndexedObjectCacheTest, ObjectsAreFoundByWhatTheySay) {

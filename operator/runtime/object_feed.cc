@@ -6,7 +6,9 @@
 namespace ringmaster::runtime {
 
 ObjectFeed::ObjectFeed(ObjectSelection selection, Handler handler)
-    : selection_(std::move(selection)), handler_(std::move(handler)), cache_(selection_.index) {}
+    : selection_(std::move(selection)),
+      handler_(std::move(handler)),
+      cache_(selection_.index, selection_.storage) {}
 
 ObjectPtr ObjectFeed::Kept(kube::Json object) const {
   if (selection_.keep) object = selection_.keep(std::move(object));

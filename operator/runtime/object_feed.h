@@ -23,7 +23,8 @@ struct ObjectSelection {
   // Selects the objects (after `keep`) that are stored; none: all. The others are only passed on.
   std::function<bool(const kube::Json&)> stores;
   ObjectCache::Index index;  // of the cache; may be empty
-  kube::Unread unread;       // fields that `keep` drops and a watch needn't bring
+  ObjectCache::Storage storage;
+  kube::Unread unread;  // fields that `keep` drops and a watch needn't bring
 };
 
 class ObjectFeed {

@@ -24,6 +24,7 @@
 #include "operator/controllers/finalizers.h"
 #include "operator/controllers/node_watcher.h"
 #include "operator/controllers/pod_identity.h"
+#include "operator/controllers/pod_record.h"
 #include "operator/controllers/pod_writer.h"
 #include "operator/controllers/sidecar_registry.h"
 #include "operator/local/store/in_memory_api.h"
@@ -234,7 +235,7 @@ class PartsTest : public ::testing::Test {
   const std::shared_ptr<RefusingApi> api_ = std::make_shared<RefusingApi>(store_);
   runtime::WorkQueue queue_;
   runtime::Informer jobs_{api_, kube::HorovodJobs(), {}, [](const Json&, bool) {}};
-  runtime::Informer pods_{api_, kube::Pods(), {.index = JobKeyOf}, [](const Json&, bool) {}};
+  runtime::Informer pods_{api_, kube::Pods(), InformerOptionsForPods(), [](const Json&, bool) {}};
   SidecarRegistry registry_;
   EventWriter events_{api_, "test", &pods_};
   // Too long for a test to reach the end.

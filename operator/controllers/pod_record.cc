@@ -1,0 +1,73 @@
+#include "operator/controllers/pod_record.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "common/fields/fields.h"
+#include "operator/controllers/pod_facts.h"
+#include "operator/controllers/pod_identity.h"
+#include "operator/controllers/slim_objects.h"
+
+namespace ringmaster::controllers {
+namespace {
+
+using kube::Json;
+
+void TakeIfOwned(const api::HorovodJob& job, const PodRecord& pod,
+                 std::vector<planner::PodFacts>* pods) {
+  if (pod.owner != job.uid) return;
+  planner::PodFacts facts = pod.facts;
+  // The pod's labels were just removed; this reconcile restores them.
+  if (facts.index < 0) facts.index = IndexOf(job.name, facts.name).value_or(-1);
+  if (facts.index >= 0) pods->push_back(std::move(facts));
+}
+
+void SortByIndex(std::vector<planner::PodFacts>* pods) {
+  std::sort(pods->begin(), pods->end(),
+            [](const auto& a, const auto& b) { return a.index < b.index; });
+}
+
+}  // namespace
+
+PodRecord ReadPodRecord(const Json& pod) {
+  PodRecord record{.facts = ReadPod(pod)};
+  for (const Json& owner : fields::ListAt(pod, "/metadata/ownerReferences")) {
+    if (!fields::Flag(owner, "controller")) continue;
+    record.owner = fields::Text(owner, "uid");
+    const std::string name = fields::Text(owner, "name");
+    const auto index = IndexOf(name, record.facts.name);
+    record.is_labelled = index && HasLabels(pod, LabelsOf(name, record.owner, *index));
+    break;  // an object has one controller
+  }
+  return record;
+}
+
+runtime::InformerOptions InformerOptionsForPods() {
+  const auto extract = [](const Json& pod) {
+    return std::make_shared<const PodRecord>(ReadPodRecord(pod));
+  };
+  return {.keep = SlimPod,
+          .index = JobKeyOf,
+          .storage = {.packed = true, .extract = extract},
+          .unread = UnreadOfPods()};
+}
+
+const PodRecord& RecordOf(const runtime::ObjectPtr& pod) { return *pod.extract<PodRecord>(); }
+
+std::vector<planner::PodFacts> PodsOf(const api::HorovodJob& job,
+                                      const std::vector<runtime::ObjectPtr>& pods) {
+  std::vector<planner::PodFacts> facts;
+  for (const runtime::ObjectPtr& pod : pods) TakeIfOwned(job, RecordOf(pod), &facts);
+  SortByIndex(&facts);
+  return facts;
+}
+
+std::vector<planner::PodFacts> PodsOf(const api::HorovodJob& job, const std::vector<Json>& pods) {
+  std::vector<planner::PodFacts> facts;
+  for (const Json& pod : pods) TakeIfOwned(job, ReadPodRecord(pod), &facts);
+  SortByIndex(&facts);
+  return facts;
+}
+
+}  // namespace ringmaster::controllers
