@@ -209,7 +209,7 @@ TEST_P(StepsLostTest, AreThoseThatSomebodyHadCompletedAndNobodyGoesOnFrom) {
   agent_->workers().OnFrame(2, done);
   EXPECT_EQ(json::parse(rebuild_)["stepsLost"], GetParam().lost) << "said twice, counted once";
   EXPECT_EQ(agent_->Status()["rebuilds"].back()["stepsLost"], GetParam().lost);
-  EXPECT_EQ(agent_->Status(1)["rebuilds"], json({agent_->Status()["rebuilds"].back()}));
+  EXPECT_EQ(agent_->Status(1)["rebuilds"], json::array({agent_->Status()["rebuilds"].back()}));
   EXPECT_TRUE(agent_->Status(0)["rebuilds"].empty());
 }
 
