@@ -33,11 +33,9 @@ std::string JobKeyOf(const Json& pod) {
   return api::KeyText(fields::Text(metadata, "namespace"), job);
 }
 
-Json LabelsOf(const api::HorovodJob& job, int index) { return LabelsOf(job.name, job.uid, index); }
-
-Json LabelsOf(const std::string& job_name, const std::string& job_uid, int index) {
-  return {{api::kJobNameLabel, job_name},
-          {api::kJobUidLabel, job_uid},
+Json LabelsOf(const api::HorovodJob& job, int index) {
+  return {{api::kJobNameLabel, job.name},
+          {api::kJobUidLabel, job.uid},
           {api::kJobRoleLabel, api::kWorkerRole},
           {api::kReplicaIndexLabel, std::to_string(index)}};
 }

@@ -17,7 +17,6 @@ bool IsOwnedBy(const nlohmann::json& object, const std::string& uid);
 std::string JobKeyOf(const nlohmann::json& pod);
 // The labels by which a pod of the job is found.
 nlohmann::json LabelsOf(const api::HorovodJob& job, int index);
-nlohmann::json LabelsOf(const std::string& job_name, const std::string& job_uid, int index);
 bool HasLabels(const nlohmann::json& pod, const nlohmann::json& labels);
 // nullopt if no pod of the job has such a name.
 std::optional<int> IndexOf(const std::string& job_name, const std::string& pod);

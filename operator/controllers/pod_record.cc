@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/fields/fields.h"
+#include "operator/api/labels.h"
 #include "operator/controllers/pod_facts.h"
 #include "operator/controllers/pod_identity.h"
 #include "operator/controllers/slim_objects.h"
@@ -13,6 +14,16 @@ namespace ringmaster::controllers {
 namespace {
 
 using kube::Json;
+
+// As HasLabels with LabelsOf, for less.
+bool IsLabelled(const Json& pod, const std::string& job, const PodRecord& record) {
+  const auto index = IndexOf(job, record.facts.name);
+  const Json& labels = fields::ObjectAt(pod, "/metadata/labels");
+  return index && fields::Text(labels, api::kJobNameLabel) == job &&
+         fields::Text(labels, api::kJobUidLabel) == record.owner &&
+         fields::Text(labels, api::kJobRoleLabel) == api::kWorkerRole &&
+         fields::Text(labels, api::kReplicaIndexLabel) == std::to_string(*index);
+}
 
 void TakeIfOwned(const api::HorovodJob& job, const PodRecord& pod,
                  std::vector<planner::PodFacts>* pods) {
@@ -35,9 +46,7 @@ PodRecord ReadPodRecord(const Json& pod) {
   for (const Json& owner : fields::ListAt(pod, "/metadata/ownerReferences")) {
     if (!fields::Flag(owner, "controller")) continue;
     record.owner = fields::Text(owner, "uid");
-    const std::string name = fields::Text(owner, "name");
-    const auto index = IndexOf(name, record.facts.name);
-    record.is_labelled = index && HasLabels(pod, LabelsOf(name, record.owner, *index));
+    record.is_labelled = IsLabelled(pod, fields::Text(owner, "name"), record);
     break;  // an object has one controller
   }
   return record;

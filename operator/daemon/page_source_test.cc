@@ -60,8 +60,9 @@ class PageSourceTest : public testing::Test {
             {"status", {{"phase", "Running"}, {"podIP", ip}}}};
   }
   static runtime::ObjectPtr Cached(const json& pod) {
-    return runtime::ObjectPtr(std::make_shared<const json>(pod))
-        .Packed(controllers::InformerOptionsForPods().storage.extract);
+    auto cached = runtime::ObjectPtr(std::make_shared<const json>(pod)).Packed();
+    cached.SetExtract(controllers::InformerOptionsForPods().storage.extract(pod));
+    return cached;
   }
   static app::OperatorSample Sample(const std::string& job_uid, const json& pod) {
     app::OperatorSample sample;

@@ -64,15 +64,19 @@ std::vector<ObjectPtr> ObjectCache::Indexed(const std::string& value) const {
   return found;
 }
 
-ObjectCache::Entry ObjectCache::Stored(const ObjectPtr& object) const {
-  return {.object = storage_.packed ? object.Packed(storage_.extract) : object,
+ObjectCache::Entry ObjectCache::EntryOf(const ObjectPtr& object) const {
+  return {.object = storage_.packed ? object.Packed() : object,
           .version = VersionOf(*object),
           .index = {}};
 }
 
+void ObjectCache::ReadExtract(const kube::Json& object, Entry* entry) const {
+  if (storage_.packed && storage_.extract) entry->object.SetExtract(storage_.extract(object));
+}
+
 bool ObjectCache::Put(const ObjectPtr& object) {
   const Key key = KeyOf(*object);
-  Entry entry = Stored(object);
+  Entry entry = EntryOf(object);
   const sync::MutexLock lock(&mu_);
   gone_.erase({key, MetaField(*object, "uid")});
   return PutEntry(key, *object, std::move(entry));
@@ -86,7 +90,7 @@ void ObjectCache::ListBegins() {
 bool ObjectCache::PutListed(const ObjectPtr& object, const std::string& list_version) {
   const auto listed = Version(list_version);
   const Key key = KeyOf(*object);
-  Entry entry = Stored(object);
+  Entry entry = EntryOf(object);
   const sync::MutexLock lock(&mu_);
   if (IsFromBeforeDeletion(*object)) return false;
   const auto at = objects_.find(key);
@@ -100,7 +104,7 @@ bool ObjectCache::PutListed(const ObjectPtr& object, const std::string& list_ver
 
 bool ObjectCache::PutWritten(const ObjectPtr& object) {
   const Key key = KeyOf(*object);
-  Entry entry = Stored(object);
+  Entry entry = EntryOf(object);
   const sync::MutexLock lock(&mu_);
   // We wrote the object just before another client deleted it: the answer must not bring it back.
   if (gone_.count({key, MetaField(*object, "uid")}) != 0) return false;
@@ -126,6 +130,7 @@ bool ObjectCache::PutEntry(const Key& key, const kube::Json& object, Entry entry
     if (stored.object.Equals(entry.object)) return true;
   }
   EraseLocked(key);
+  ReadExtract(object, &entry);
   if (index_) {
     entry.index = indexed_.try_emplace(index_(object)).first;
     entry.index->second.insert(key);
@@ -163,7 +168,10 @@ void ObjectCache::MarkDeleting(const Key& key, const std::string& uid, const std
   if (!MetaField(object, "deletionTimestamp").empty()) return;
   deleting_.insert({key, uid});
   object["metadata"]["deletionTimestamp"] = since;
-  at->second.object = Stored(std::make_shared<const kube::Json>(std::move(object))).object;
+  const auto tree = std::make_shared<const kube::Json>(std::move(object));
+  Entry entry = EntryOf(tree);
+  ReadExtract(*tree, &entry);
+  at->second.object = std::move(entry.object);
 }
 
 void ObjectCache::Remove(const kube::Json& object) {

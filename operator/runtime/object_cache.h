@@ -83,8 +83,10 @@ class ObjectCache {
     std::optional<std::uint64_t> version;
     Keys::iterator index;  // where the object's key stands; of no use without an index
   };
-  Entry Stored(const ObjectPtr& object) const;
+  Entry EntryOf(const ObjectPtr& object) const;
+  // `object` is what the entry was made of.
   bool PutEntry(const Key& key, const kube::Json& object, Entry entry) REQUIRES(mu_);
+  void ReadExtract(const kube::Json& object, Entry* entry) const;
   bool IsFromBeforeDeletion(const kube::Json& object) const REQUIRES(mu_);
   void EraseLocked(const Key& key) REQUIRES(mu_);
   void RememberGone(Gone gone) REQUIRES(mu_);

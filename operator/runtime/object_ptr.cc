@@ -6,7 +6,7 @@ namespace ringmaster::runtime {
 
 ObjectPtr::ObjectPtr(std::shared_ptr<const kube::Json> tree) {
   if (tree == nullptr) return;
-  stored_ = std::make_shared<const Stored>(Stored{.tree = std::move(tree)});
+  stored_ = std::make_shared<Stored>(Stored{.tree = std::move(tree)});
 }
 
 const kube::Json& ObjectPtr::operator*() const {
@@ -17,13 +17,12 @@ const kube::Json& ObjectPtr::operator*() const {
   return *tree_;
 }
 
-ObjectPtr ObjectPtr::Packed(const Extract& extract) const {
+ObjectPtr ObjectPtr::Packed() const {
   Stored stored;
   kube::Json::to_cbor(**this, stored.packed);
   stored.packed.shrink_to_fit();
-  if (extract) stored.extract = extract(**this);
   ObjectPtr packed;
-  packed.stored_ = std::make_shared<const Stored>(std::move(stored));
+  packed.stored_ = std::make_shared<Stored>(std::move(stored));
   return packed;
 }
 

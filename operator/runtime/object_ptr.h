@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "operator/kube/kube_api.h"
@@ -33,8 +34,10 @@ class ObjectPtr {
     return stored_ == nullptr ? nullptr : static_cast<const T*>(stored_->extract.get());
   }
 
-  // The same object packed, with its extract. `extract` may be null.
-  ObjectPtr Packed(const Extract& extract) const;
+  // The same object packed, so far without an extract.
+  ObjectPtr Packed() const;
+  // Before anybody else has a copy of this pointer to a packed object.
+  void SetExtract(std::shared_ptr<const void> extract) { stored_->extract = std::move(extract); }
   // This pointer as it was before anybody looked at the object.
   ObjectPtr WithoutTree() const;
   // Whether the objects are the same in content.
@@ -50,7 +53,7 @@ class ObjectPtr {
     std::shared_ptr<const void> extract;
   };
 
-  std::shared_ptr<const Stored> stored_;
+  std::shared_ptr<Stored> stored_;
   mutable std::shared_ptr<const kube::Json> tree_;  // of a packed object that was looked at
 };
 
