@@ -132,7 +132,7 @@ void AddPods(const OperatorSample& sample, Builder* out) {
         {"Pending", 0}, {"Running", 0}, {"Succeeded", 0}, {"Failed", 0}, {"Terminating", 0}};
   }
   for (const runtime::ObjectPtr& pod : sample.pods) {
-    const runtime::ObjectPtr object = pod;  // a copy: the tree that is made of it goes with it
+    const runtime::ObjectPtr object = pod.WithoutTree();  // there may be many, and trees are large
     const auto of_job = pods.find({MetaField(*object, "namespace"), JobOf(*object)});
     if (of_job != pods.end()) ++of_job->second[PhaseOf(*object)];
   }

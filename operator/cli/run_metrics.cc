@@ -14,7 +14,8 @@ using Json = nlohmann::json;
 
 Json Targets(const app::OperatorSample& sample) {
   Json addresses = Json::array();
-  for (const runtime::ObjectPtr& pod : sample.pods) {
+  for (const runtime::ObjectPtr& stored : sample.pods) {
+    const runtime::ObjectPtr pod = stored.WithoutTree();
     const std::string address =
         fields::Text(fields::At(*pod, "/metadata/annotations"), api::kHttpAnnotation);
     if (!address.empty() && fields::TextAt(*pod, "/status/phase") == "Running")

@@ -10,7 +10,7 @@
 
 #include "common/logging/log.h"
 #include "operator/api/labels.h"
-#include "operator/controllers/pod_facts.h"
+#include "operator/controllers/pod_record.h"
 #include "operator/planner/snapshot_index.h"
 #include "operator/planner/snapshot_queries.h"
 
@@ -120,8 +120,9 @@ bool DecisionApplier::IsAnnotatedAsRegistered(const planner::Snapshot& snapshot,
   const planner::PodFacts* pod = planner::FindPod(snapshot, uid);
   if (pod == nullptr) return false;
   const auto object = pods_->Get(snapshot.job.ns, pod->name);
-  return object != nullptr && runtime::MetaField(*object, "uid") == uid &&
-         !ReadPod(*object).http.empty();
+  if (object == nullptr) return false;
+  const planner::PodFacts& now = RecordOf(object).facts;
+  return now.uid == uid && !now.http.empty();
 }
 
 // The version keeps a job whose ttlSecondsAfterFinished was changed a moment ago.

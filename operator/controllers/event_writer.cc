@@ -2,12 +2,9 @@
 
 #include <utility>
 
+#include "operator/controllers/pod_record.h"
+
 namespace ringmaster::controllers {
-namespace {
-
-using runtime::MetaField;
-
-}  // namespace
 
 EventWriter::EventWriter(std::shared_ptr<kube::KubeApi> api, const std::string& instance,
                          const runtime::Informer* pods, std::function<void()> dropped,
@@ -20,8 +17,8 @@ void EventWriter::EmitEvent(const api::HorovodJob& job, const planner::Event& ev
   runtime::ObjectReference related;
   const auto pod = event.pod.empty() ? nullptr : pods_->Get(job.ns, event.pod);
   if (pod != nullptr) {
-    related = {
-        "v1", "Pod", job.ns, event.pod, MetaField(*pod, "uid"), MetaField(*pod, "resourceVersion")};
+    const planner::PodFacts& facts = RecordOf(pod).facts;
+    related = {"v1", "Pod", job.ns, event.pod, facts.uid, facts.version};
   }
   queue_.Add([this, regarding, related, event] {
     recorder_.Record(regarding, event.warning, event.reason, "Reconcile", event.message, related);

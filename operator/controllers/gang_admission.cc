@@ -159,8 +159,8 @@ std::optional<GangAdmission::Importance> GangAdmission::ImportanceOf(const Json&
 std::optional<GangAdmission::Importance> GangAdmission::ImportanceOf(
     const api::HorovodJob& job) const {
   for (const auto& pod : pods_->Indexed(job.ns, job.Key())) {
-    const auto importance = ImportanceOf(*pod);
-    if (importance && IsOwnedBy(*pod, job.uid)) return importance;
+    if (!IsOwnedBy(RecordOf(pod), job.uid)) continue;
+    if (const auto importance = ImportanceOf(*pod.WithoutTree())) return importance;
   }
   const auto tried = granted_.Tried(job);
   return tried == nullptr ? std::nullopt : ImportanceOf(*tried);

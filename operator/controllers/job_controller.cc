@@ -261,8 +261,9 @@ bool JobController::LookAtNext(std::stop_token stop) {
 
 bool JobController::IsPodOfJob(const job::Registration& registration) const {
   const auto pod = pods_.Get(registration.job_namespace, registration.pod_name);
-  return pod != nullptr && MetaField(*pod, "uid") == registration.pod_uid &&
-         IsOwnedBy(*pod, registration.job_uid);
+  if (pod == nullptr) return false;
+  const PodRecord& record = RecordOf(pod);
+  return record.facts.uid == registration.pod_uid && IsOwnedBy(record, registration.job_uid);
 }
 
 void JobController::OnNode(const std::string& name) {

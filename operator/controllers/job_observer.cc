@@ -1,13 +1,12 @@
 #include "operator/controllers/job_observer.h"
 
-#include "operator/controllers/pod_record.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "operator/api/labels.h"
+#include "operator/controllers/pod_record.h"
 
 namespace ringmaster::controllers {
 

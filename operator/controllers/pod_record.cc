@@ -27,7 +27,7 @@ bool IsLabelled(const Json& pod, const std::string& job, const PodRecord& record
 
 void TakeIfOwned(const api::HorovodJob& job, const PodRecord& pod,
                  std::vector<planner::PodFacts>* pods) {
-  if (pod.owner != job.uid) return;
+  if (!IsOwnedBy(pod, job.uid)) return;
   planner::PodFacts facts = pod.facts;
   // The pod's labels were just removed; this reconcile restores them.
   if (facts.index < 0) facts.index = IndexOf(job.name, facts.name).value_or(-1);
@@ -63,6 +63,10 @@ runtime::InformerOptions InformerOptionsForPods() {
 }
 
 const PodRecord& RecordOf(const runtime::ObjectPtr& pod) { return *pod.extract<PodRecord>(); }
+
+bool IsOwnedBy(const PodRecord& pod, const std::string& uid) {
+  return !uid.empty() && pod.owner == uid;
+}
 
 std::vector<planner::PodFacts> PodsOf(const api::HorovodJob& job,
                                       const std::vector<runtime::ObjectPtr>& pods) {

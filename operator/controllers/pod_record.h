@@ -24,6 +24,8 @@ PodRecord ReadPodRecord(const kube::Json& pod);
 runtime::InformerOptions InformerOptionsForPods();
 // `pod` is from such a cache.
 const PodRecord& RecordOf(const runtime::ObjectPtr& pod);
+// Whether the object with this uid controls the pod. Nothing has an empty uid.
+bool IsOwnedBy(const PodRecord& pod, const std::string& uid);
 
 // Facts about those of the worker pods that the job owns, by index. The first is of pods from a
 // cache.

@@ -67,6 +67,12 @@ TEST_F(PodRecordTest, APodIsLabelledWithAllLabelsOfItsOwner) {
   }
 }
 
+TEST_F(PodRecordTest, NothingHasAnEmptyUid) {
+  const PodRecord nobodys = Record({{"metadata", {{"ownerReferences", Json::array()}}}});
+  EXPECT_FALSE(IsOwnedBy(nobodys, ""));
+  EXPECT_FALSE(IsOwnedBy(nobodys, job_.uid));
+}
+
 TEST_F(PodRecordTest, WhoOnlyOwnsAPodDoesNotControlIt) {
   Json owner = OwnerReference(job_.name, job_.uid);
   owner["controller"] = false;

@@ -23,17 +23,14 @@ bool PodReleaser::ReleaseOrphans(const std::string& key) {
   std::vector<runtime::ObjectPtr> orphans;
   for (const auto& pod : pods_->Indexed(ns, key)) {
     const PodRecord& record = RecordOf(pod);
-    const bool owned = !cached_uid.empty() && record.owner == cached_uid;
-    if (record.facts.has_finalizer && !owned) orphans.push_back(pod);
+    if (record.facts.has_finalizer && !IsOwnedBy(record, cached_uid)) orphans.push_back(pod);
   }
   if (orphans.empty()) return true;
   // The cache may not have a young job yet.
   const auto live = api_->Get(kube::HorovodJobs(), ns, name);
   if (!live && live.error().code != ErrorCode::kNotFound) return false;
   const std::string uid = live ? MetaField(*live, "uid") : "";
-  if (!uid.empty()) {
-    std::erase_if(orphans, [&](const auto& pod) { return RecordOf(pod).owner == uid; });
-  }
+  std::erase_if(orphans, [&](const auto& pod) { return IsOwnedBy(RecordOf(pod), uid); });
   return ForEach(orphans, [&](const Json& pod) {
     logging::Info("pod released, its job is gone job={} pod={}", key, MetaField(pod, "name"));
     return RemoveFinalizer(*api_, pod).has_value();
@@ -61,7 +58,7 @@ bool PodReleaser::CollectLatePods(const std::string& key, const Json& job) {
   std::vector<runtime::ObjectPtr> late;
   for (const auto& pod : pods_->Indexed(MetaField(job, "namespace"), key)) {
     const PodRecord& record = RecordOf(pod);
-    if (record.owner == MetaField(job, "uid") && !record.facts.deleting) late.push_back(pod);
+    if (IsOwnedBy(record, MetaField(job, "uid")) && !record.facts.deleting) late.push_back(pod);
   }
   return ForEach(late, [&](const Json& pod) {
     const auto deleted = api_->Delete(kube::Pods(), MetaField(pod, "namespace"),
@@ -76,7 +73,7 @@ bool PodReleaser::ReleaseAll(const std::string& key, const std::string& job_uid,
   for (const auto& pod : pods_->Indexed(api::ParseKey(key).ns, key)) {
     const PodRecord& record = RecordOf(pod);
     const planner::PodFacts& facts = record.facts;
-    if (!facts.has_finalizer || record.owner != job_uid) continue;
+    if (!facts.has_finalizer || !IsOwnedBy(record, job_uid)) continue;
     const bool may_go = facts.deleting && (facts.proven_dead || !facts.scheduled);
     if (!only_dead || may_go) go.push_back(pod);
   }

@@ -217,7 +217,7 @@ bool PodWriter::RestoreLabels(const api::HorovodJob& job,
   for (const auto& pod : pods_->Indexed(job.ns, job.Key())) {
     const PodRecord& record = RecordOf(pod);
     const auto index = IndexOf(job.name, record.facts.name);
-    if (!index || record.owner != job.uid || record.is_labelled) continue;
+    if (!index || !IsOwnedBy(record, job.uid) || record.is_labelled) continue;
     found.emplace_back(pod, *index);
   }
   std::vector<std::pair<std::string, int>> missing;
@@ -311,10 +311,10 @@ bool PodWriter::Delete(const api::HorovodJob& job, const planner::PodDelete& pod
 
 bool PodWriter::Release(const api::HorovodJob& job, const planner::PodRelease& pod) {
   const auto object = pods_->Get(job.ns, pod.name);
-  if (object == nullptr || MetaField(*object, "uid") != pod.uid) return true;
+  if (object == nullptr || RecordOf(object).facts.uid != pod.uid) return true;
   // The cache may be newer than what the decision was made from.
   const bool as_seen = !pod.as_seen.empty();
-  if (as_seen && MetaField(*object, "resourceVersion") != pod.as_seen) return false;
+  if (as_seen && RecordOf(object).facts.version != pod.as_seen) return false;
   if (pod.at_once) {
     const auto deleted =
         api_->Delete(kube::Pods(), job.ns, pod.name, {.grace_period_seconds = 0, .uid = pod.uid});

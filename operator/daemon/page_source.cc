@@ -1,5 +1,7 @@
 #include "operator/daemon/page_source.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/fields/fields.h"
@@ -45,10 +47,8 @@ PageSource::Answer<std::vector<Json>> PageSource::Jobs() {
   app::OperatorSample sample = sample_();
   std::vector<Json> jobs;
   for (const auto& job : sample.jobs) jobs.push_back(Slim(*job));
-  for (const auto& pod : sample.pods) {
-    const runtime::ObjectPtr copy = pod;  // the tree that is made of it goes with it
-    priorities_.Remember(*copy);
-  }
+  // Without trees: there may be many pods.
+  for (const auto& pod : sample.pods) priorities_.Remember(*pod.WithoutTree());
   sync::MutexLock lock(&mu_);
   pods_ = std::move(sample.pods);
   return jobs;
@@ -74,12 +74,16 @@ inspection::GatheredTimelines PageSource::Timeline(const Json& job,
 std::vector<Json> PageSource::PodsOf(const Json& job) const {
   const std::string ns = fields::TextAt(job, "/metadata/namespace"),
                     uid = fields::TextAt(job, "/metadata/uid");
-  sync::MutexLock lock(&mu_);
+  std::vector<runtime::ObjectPtr> owned;
+  {
+    sync::MutexLock lock(&mu_);
+    std::copy_if(pods_.begin(), pods_.end(), std::back_inserter(owned), [&](const auto& pod) {
+      return controllers::IsOwnedBy(controllers::RecordOf(pod), uid);
+    });
+  }
   std::vector<Json> pods;
-  for (const auto& pod : pods_) {
-    if (controllers::RecordOf(pod).owner != uid) continue;
-    const runtime::ObjectPtr copy = pod;
-    if (fields::TextAt(*copy, "/metadata/namespace") == ns) pods.push_back(*copy);
+  for (const auto& pod : owned) {
+    if (fields::TextAt(*pod, "/metadata/namespace") == ns) pods.push_back(*pod);
   }
   return pods;
 }

@@ -27,7 +27,7 @@ struct InformerOptions {
   std::function<bool(const kube::Json&)> stores;
   ObjectCache::Index index;  // for Indexed(); may be empty if that is not used
   ObjectCache::Storage storage;
-  kube::Unread unread;       // fields that `keep` drops and a watch needn't bring
+  kube::Unread unread;  // fields that `keep` drops and a watch needn't bring
   std::chrono::milliseconds relist_backoff{200};
   std::chrono::milliseconds max_relist_backoff{30'000};
   // A watch that ended sooner than this without an event is not repeated at once.

@@ -183,7 +183,7 @@ void ObjectCache::Remove(const kube::Json& object) {
   const auto at = objects_.find(key);
   // We may have created another object with this name already, and stored it.
   if (at == objects_.end()) return;
-  const ObjectPtr stored = at->second.object;  // a copy: what it unpacks goes with it
+  const ObjectPtr stored = at->second.object;
   if (MetaField(*stored, "uid") == uid) EraseLocked(key);
 }
 
@@ -199,11 +199,12 @@ std::vector<ObjectPtr> ObjectCache::RemoveUnlisted(const std::set<Key>& listed,
     if (listed.count(key) == 0 && !newer) removed.push_back(entry.object);
   }
   for (const ObjectPtr& object : removed) {
+    const ObjectPtr looked = object.WithoutTree();  // there may be many, and trees are large
     // The answer to a write of ours may still arrive.
-    const Gone gone(KeyOf(*object), MetaField(*object, "uid"));
+    const Gone gone(KeyOf(*looked), MetaField(*looked, "uid"));
     deleting_.erase(gone);
     RememberGone(gone);
-    EraseLocked(KeyOf(*object));
+    EraseLocked(gone.first);
   }
   return removed;
 }

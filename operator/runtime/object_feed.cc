@@ -29,7 +29,7 @@ void ObjectFeed::TakeListed(kube::Json object, const std::string& list_version) 
 
 void ObjectFeed::EndList(const std::string& list_version, const std::function<void()>& on_synced) {
   const std::vector<ObjectPtr> gone = cache_.RemoveUnlisted(listed_, list_version);
-  for (const ObjectPtr& object : gone) told_.Remove(*object);
+  for (const ObjectPtr& object : gone) told_.Remove(*object.WithoutTree());
   const std::vector<kube::Json> others =
       told_.TakeGone([this](const ObjectCache::Key& key, const std::string& uid) {
         if (listed_.count(key) != 0) return false;
@@ -39,7 +39,7 @@ void ObjectFeed::EndList(const std::string& list_version, const std::function<vo
       });
   listed_.clear();
   on_synced();
-  for (const ObjectPtr& object : gone) handler_(*object, true);
+  for (const ObjectPtr& object : gone) handler_(*object.WithoutTree(), true);
   for (const kube::Json& object : others) handler_(object, true);
 }
 
