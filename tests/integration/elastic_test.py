@@ -108,6 +108,11 @@ def rank(job, wanted):
     return next((key, w) for key, w in job.run.workers("job").items() if w["rank"] == wanted)
 
 
+def condition(job, kind):
+    conditions = job.run.job("job").get("status", {}).get("conditions", [])
+    return next((found for found in conditions if found["type"] == kind), {})
+
+
 def test_whole_story_4_3_4_3_4_6(write, tmp_path):
     with Job(write, tmp_path, 4) as job:
         epoch = job.world(4)
@@ -283,10 +288,6 @@ def gpu_events(folder):
     return [line for file in folder.glob("events.*") for line in file.read_text().splitlines()]
 
 
-def waits_for_ranks(job):
-    return any(each["type"] == "RanksMissing" and each["status"] == "True" for each in job.run.job("job")["status"]["conditions"])
-
-
 @pytest.mark.parametrize("nccl, shrinks", [(22005, False), (23203, True)])
 def test_a_worker_with_tensors_on_a_gpu_is_killed(write, tmp_path, nccl, shrinks):
     fake = tmp_path / "gpu"
@@ -299,7 +300,7 @@ def test_a_worker_with_tensors_on_a_gpu_is_killed(write, tmp_path, nccl, shrinks
         closed.touch()  # else the successor may be there before the three have begun a step without it
         if shrinks:  # not in the middle of a launch: a communicator on which one hangs is given up
             absent.touch()
-            wait_for("the others to wait for rank 2", lambda: waits_for_ranks(job), alive=job.run.alive)
+            wait_for("the others to wait for rank 2", lambda: condition(job, "RanksMissing").get("status") == "True", alive=job.run.alive)
         job.kill(rank(job, 2)[1]["pid"])
         absent.unlink(missing_ok=True)
         epoch = job.world(3, epoch)

@@ -5,7 +5,7 @@ import os
 import signal
 import time
 
-from elastic_test import Job, rank, read_logs
+from elastic_test import Job, condition, rank, read_logs
 import harness
 from harness import manifest, wait_for
 
@@ -74,11 +74,6 @@ def test_a_worker_that_computes_for_long_is_never_punished(write, tmp_path):
         summary = run.summary()
         assert [view["reason"] for view in summary["views"]] == ["Bootstrap"], summary
         assert "killing a worker" not in run.text()
-
-
-def condition(job, kind):
-    conditions = job.run.job("job").get("status", {}).get("conditions", [])
-    return next((found for found in conditions if found["type"] == kind), {})
 
 
 def test_a_rank_that_never_asks_is_named_and_when_it_comes_the_stall_is_over(write, tmp_path):
